@@ -1,0 +1,1 @@
+//! Model shapes, seeded data, backends by name and the decode replay behind `cargo xtask bench`.

@@ -1,0 +1,1 @@
+//! Quality of service of the calling thread: keep decode workers on the cores they deserve

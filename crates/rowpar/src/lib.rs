@@ -1,0 +1,1 @@
+//! Row-parallel matvec kernels, bit for bit the serial loop, on any pool
