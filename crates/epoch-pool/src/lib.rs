@@ -1,1 +1,24 @@
-//! A persistent fork-join pool for jobs of a few microseconds: the caller works too, nobody waits for a thread that has not started
+#![doc = include_str!("../README.md")]
+
+mod builder;
+mod dispatch;
+mod env;
+mod error;
+mod home;
+mod job;
+mod pool;
+mod split;
+mod sync;
+mod unwind;
+mod wait;
+mod worker;
+
+#[cfg(doctest)]
+mod compile_fail;
+#[cfg(test)]
+mod tests;
+
+pub use crate::builder::Builder;
+pub use crate::env::{IgnoredVariable, Settings};
+pub use crate::error::Error;
+pub use crate::pool::{Part, Pool, dispatch_count};

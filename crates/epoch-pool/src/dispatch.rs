@@ -1,0 +1,242 @@
+//! One fork-join dispatch: publish a job, claim and run its chunks on whoever is there, return when all are done.
+//!
+//! Completion is "all chunks are counted", not "all workers have answered": nobody waits for a thread that has claimed nothing.
+//!
+//! | Word        | Written by                                       | Meaning                                              |
+//! |-------------|--------------------------------------------------|------------------------------------------------------|
+//! | `busy`      | the thread that dispatches: set, then cleared    | the words below belong to that thread, the *caller*  |
+//! | `job`       | caller, only while no chunk is uncounted         | the erased closure; may dangle otherwise             |
+//! | `word[p]`   | caller, only while empty; claims take from it    | chunks of participant `p` that nobody has claimed    |
+//! | `pending`   | caller `= 2 · chunks`; workers `- 2 · done`      | chunks not yet counted; lowest bit: the caller parks |
+//! | `waiter`    | caller, before it sets that bit                  | the thread to unpark                                 |
+//! | `asleep[p]` | worker `p`                                       | worker `p` is parked, or about to park               |
+//!
+//! ```text
+//! caller                                           worker p
+//! C1 busy: false -> true (Acquire), or inline      W1 spin until word[p] has chunks, then W4
+//! C2 pending = 2·chunks; job = erase(closure)      W2 budget spent: asleep[p] = true; fence(SeqCst)
+//! C3 word[p] = home range (Release), invited p     W3 park until word[p] has chunks; asleep[p] = false
+//! C4 fence(SeqCst)                                 W4 claim from word[p] (Acquire); call job; count the chunks in `held`
+//! C5 unpark every invited p with asleep[p]         W5 pending -= 2·held (AcqRel); if only the caller's bit is left, W8
+//! C6 claim and call job: own home, then others'    W6 claim from the back of another's word (Acquire); call job; W5
+//! C7 spin until pending == 2·own (Acquire)         W7 nothing left to claim: W1
+//! C8 or: waiter = me; pending -= 2·own - 1         W8 t = waiter; pending = 0 (Release); unpark t
+//!    (AcqRel); park until pending == 0 (Acquire)
+//! C9 take the panic; busy = false (Release)
+//! ```
+//!
+//! * **I1** Only the thread that set `busy` writes `job` and `waiter`, and only while every chunk is counted (C2), or before
+//!   the bit that shows `waiter` is set (C8).
+//! * **I2** A participant reads and calls `job` only while it holds a claim that is not counted yet (between W4 or W6 and W5;
+//!   the caller: in C6).
+//! * **I3** `dispatch` neither returns nor unwinds between C3 and the end of C7 or C8: jobs' panics are caught.
+//! * **I4** After its decrement in W5 a worker touches only what the pool owns. The one that W8 sends to `waiter` holds the
+//!   caller in C8 until it has written `pending`.
+//!
+//! *No claim outlives its job.* A compare-exchange on a stale reading of a word either fails, or the word holds these very
+//! chunks again, now of the current job, and they are claimed for that. The claim is uncounted, so this job cannot end, nor
+//! `job` change, before it has been run and counted. So a participant needs no epoch: it may come late, sleep through jobs, or
+//! steal without an invitation.
+//!
+//! *What each ordering is for.* C3 and W4/W6 (`home.rs`, H1 and H2; claims between them continue the release sequence): the
+//! claimer sees C2. W5 and C7: the caller sees what the job wrote, and its next C2 comes after the last call. W5 and C8, both
+//! ways: whoever comes last sees the other's writes: `waiter` and the results. W8 and C8: `waiter` has been read before it
+//! is written again, and the other workers' results pass through. C9 and C1: the next caller's C2 comes after this one.
+//!
+//! *No wake-up is lost.* Of C4 and W2 the fence that comes second makes the load after it see the store before the other:
+//! C5 sees `asleep[p]`, or W3 sees the word. `pending` needs no fence: both sides change the one word.
+//!
+//! *Panics.* A participant that catches one claims all that is left of the job and counts it without running it, while it
+//! still holds its own claim, so that what it discards is of this job. Pinned chunks (`Pool::run`) are run all the same.
+//!
+//! The models in `tests/loom.rs` fail without any one of these orderings and fences.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crossbeam_utils::CachePadded;
+
+use crate::home::{Claim, Home};
+use crate::job::RawJob;
+use crate::split::Split;
+use crate::sync::{AtomicBool, AtomicU64, JoinHandle, Ordering, Thread, UnsafeCell, fence, thread};
+use crate::unwind::{FirstPanic, Payload};
+use crate::wait::SpinPolicy;
+
+/// The participant number of the thread that dispatches.
+pub(crate) const CALLER: usize = 0;
+
+/// `pending`: the caller parks, or is about to.
+const WAITING: u64 = 1;
+
+/// What the threads of a pool share. Each word that is written often has cache lines of its own.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    homes: Box<[CachePadded<Home>]>,
+    job: CachePadded<UnsafeCell<RawJob>>,
+    pending: CachePadded<AtomicU64>,
+    busy: CachePadded<AtomicBool>,
+    waiter: UnsafeCell<Option<Thread>>,
+    first_panic: FirstPanic,
+    pub(crate) spin: SpinPolicy,
+}
+
+// SAFETY: `job` and `waiter` are the only fields that are not `Sync` by themselves. They are written by the caller alone
+// (I1), `job` is read by claimers (I2), `waiter` by the one worker of W8 (I4), never at the same time as a write.
+unsafe impl Sync for Shared {}
+
+/// The right to dispatch; at most one per pool exists. Dropping it is C9's release.
+#[derive(Debug)]
+pub(crate) struct Caller<'a>(&'a Shared);
+
+impl Shared {
+    pub(crate) fn new(participants: usize, spin: SpinPolicy) -> Self {
+        Self {
+            homes: (0..participants).map(|_| CachePadded::new(Home::new())).collect(),
+            job: CachePadded::new(UnsafeCell::new(RawJob::nothing())),
+            pending: CachePadded::new(AtomicU64::new(0)),
+            busy: CachePadded::new(AtomicBool::new(false)),
+            waiter: UnsafeCell::new(None),
+            first_panic: FirstPanic::new(),
+            spin,
+        }
+    }
+
+    pub(crate) fn home(&self, participant: usize) -> &Home {
+        &self.homes[participant]
+    }
+
+    pub(crate) fn participants(&self) -> usize {
+        self.homes.len()
+    }
+
+    /// C1: the right to dispatch, unless a dispatch is running.
+    pub(crate) fn try_caller(&self) -> Option<Caller<'_>> {
+        let was_busy = self.busy.swap(true, Ordering::Acquire);
+        (!was_busy).then(|| Caller(self))
+    }
+
+    /// W4 to W6: runs what there is to run for worker `me`, at home first.
+    pub(crate) fn participate(&self, me: usize) {
+        let held = self.run_home(me);
+        if held > 0 {
+            self.count(held);
+        }
+        self.run_others(me, |stolen| self.count(stolen));
+    }
+
+    /// Runs the own home until it is empty; returns the chunks that are to be counted.
+    fn run_home(&self, me: usize) -> u64 {
+        let mut held = 0;
+        while let Some(claim) = self.home(me).claim_front() {
+            held += self.run_claim(me, claim);
+        }
+        held
+    }
+
+    /// Takes from the others until all are empty; `count`s each claim as soon as it is run.
+    fn run_others(&self, me: usize, mut count: impl FnMut(u64)) {
+        let n = self.participants();
+        for victim in (me + 1..n).chain(0..me) {
+            while let Some(claim) = self.home(victim).claim_back() {
+                count(self.run_claim(me, claim));
+            }
+        }
+    }
+
+    /// Runs one claim; returns the chunks to be counted for it, with those that its panic discarded.
+    fn run_claim(&self, me: usize, claim: Claim) -> u64 {
+        let Claim { chunks, pinned } = claim;
+        let claimed = chunks.len() as u64;
+        // SAFETY: valid and not written meanwhile: we hold an uncounted claim (I2), so the caller is between C3 and C7 (I1).
+        let job = self.job.with(|job| unsafe { *job });
+        let run = || {
+            // SAFETY: the closure behind `job` outlives the dispatch that published it, which waits for our claim (I2, I3).
+            unsafe { job.call(me, chunks) }
+        };
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(()) => claimed,
+            Err(payload) => {
+                self.first_panic.keep(payload);
+                claimed + if pinned { 0 } else { self.discard_unclaimed() }
+            }
+        }
+    }
+
+    /// Claims all that is left. The caller of this function holds an uncounted claim, so what is left is of the same job.
+    fn discard_unclaimed(&self) -> u64 {
+        let claims = self.homes.iter().filter_map(|home| home.claim_all());
+        claims.map(|claim| claim.chunks.len() as u64).sum()
+    }
+
+    /// W5, W8: counts chunks that this worker has run.
+    fn count(&self, done: u64) {
+        let before = self.pending.fetch_sub(done << 1, Ordering::AcqRel);
+        if before == done << 1 | WAITING {
+            // SAFETY: written before the bit that we saw (I1, C8), and not again before we write `pending` (I4).
+            let waiter = self.waiter.with(|waiter| unsafe { (*waiter).clone() });
+            self.pending.store(0, Ordering::Release);
+            if let Some(waiter) = waiter {
+                waiter.unpark();
+            }
+        }
+    }
+}
+
+impl Caller<'_> {
+    /// C2 to C9: runs `job` over the chunks of `split`, on the workers behind `threads` and on this thread.
+    ///
+    /// Returns the payload of the first panic, which is the caller's to raise.
+    pub(crate) fn dispatch<F: Fn(usize, std::ops::Range<u32>) + Sync>(
+        &self,
+        threads: &[JoinHandle<()>],
+        split: Split,
+        job: &F,
+    ) -> Result<(), Payload> {
+        self.publish(threads, split, RawJob::erase(job));
+        let mut own = self.0.run_home(CALLER);
+        self.0.run_others(CALLER, |stolen| own += stolen);
+        self.wait(own);
+        self.0.first_panic.take().map_or(Ok(()), Err)
+    }
+
+    /// C2 to C5.
+    fn publish(&self, threads: &[JoinHandle<()>], split: Split, job: RawJob) {
+        let shared = self.0;
+        shared.pending.store(u64::from(split.chunks()) << 1, Ordering::Relaxed);
+        // SAFETY: nobody reads or writes `job` now: we hold `busy`, and the last dispatch has seen every chunk counted (I1, I2).
+        shared.job.with_mut(|slot| unsafe { *slot = job });
+        for participant in 0..split.invited() {
+            shared.home(participant).open(split.home(participant), split.pinned);
+        }
+        fence(Ordering::SeqCst);
+        for participant in 1..split.invited() {
+            if shared.home(participant).is_asleep() {
+                threads[participant - 1].thread().unpark();
+            }
+        }
+    }
+
+    /// C7, C8: returns when the chunks that are not among our `own` are counted.
+    fn wait(&self, own: u64) {
+        let (shared, own) = (self.0, own << 1);
+        if shared.spin.until(|| shared.pending.load(Ordering::Acquire) == own) {
+            return;
+        }
+        // SAFETY: we hold `busy`, and nobody reads `waiter` before the bit is set (I1); the reader of the last dispatch was
+        // waited for (I4).
+        shared.waiter.with_mut(|waiter| unsafe { *waiter = Some(thread::current()) });
+        let before = shared.pending.fetch_sub(own.wrapping_sub(WAITING), Ordering::AcqRel);
+        if before == own {
+            return; // all were counted meanwhile: no worker is left to read `waiter`
+        }
+        while shared.pending.load(Ordering::Acquire) != 0 {
+            thread::park();
+        }
+    }
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,46 @@
+//! What can go wrong when a pool is built.
+#![forbid(unsafe_code)]
+
+use std::{fmt, io};
+
+/// Why a pool could not be built. Dispatching on a pool that was built never fails.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a thread. Those that had been started have been stopped and joined.
+    Spawn {
+        /// The participant number of the refused worker; `worker - 1` workers had been started before it.
+        worker: usize,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// More workers than a pool can address.
+    TooManyWorkers {
+        /// The number asked for.
+        requested: usize,
+        /// The largest number that a pool takes, [`Pool::MAX_WORKERS`](crate::Pool::MAX_WORKERS).
+        max: usize,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spawn { worker, source } => {
+                write!(f, "cannot spawn worker {worker} of the pool: {source}")
+            }
+            Self::TooManyWorkers { requested, max } => {
+                write!(f, "a pool takes at most {max} workers, {requested} were requested")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Spawn { source, .. } => Some(source),
+            Self::TooManyWorkers { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A participant's home: the chunks it starts a job with, in one atomic word, and how they are claimed.
+//!
+//! The owner claims from the front, everybody else from the back, each with a compare-exchange on the whole word. Who has
+//! claimed a chunk is the only one that will ever run it. The word says everything that a claim must know, so a claim made on
+//! a stale reading either fails or is a claim on the job that is current: there is no ABA problem.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
+
+/// Chunks of one job at most: 31 bits of the word, less one value for `STOP`.
+pub(crate) const MAX_CHUNKS: u32 = PINNED - 2;
+
+/// The flag, in the half of the word that holds the end, of chunks which only the owner may claim.
+const PINNED: u32 = 1 << 31;
+
+/// The word that tells a worker to end. It is pinned and empty, so nobody claims anything from it.
+const STOP: u64 = u64::MAX;
+
+/// Chunks that the claimer must run and count, and nobody else can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) chunks: Range<u32>,
+    pub(crate) pinned: bool,
+}
+
+/// What the owner of a home finds in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Nothing,
+    Chunks,
+    Stop,
+}
+
+/// One per participant, each on a cache line of its own.
+#[derive(Debug)]
+pub(crate) struct Home {
+    /// `next` in the low half, `end` and `PINNED` in the high half. Empty if `next >= end`.
+    word: AtomicU64,
+    /// The owner is parked, or about to park. Written by the owner alone.
+    asleep: AtomicBool,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self { word: AtomicU64::new(0), asleep: AtomicBool::new(false) }
+    }
+
+    /// H1: opens a range to claims. Only while it is empty, and only by the dispatching thread.
+    pub(crate) fn open(&self, chunks: Range<u32>, pinned: bool) {
+        self.word.store(encode(&Claim { chunks, pinned }), Ordering::Release);
+    }
+
+    /// Tells the owner to end. It carries no data: `join` does.
+    pub(crate) fn stop(&self) {
+        self.word.store(STOP, Ordering::Relaxed);
+    }
+
+    pub(crate) fn look(&self) -> Found {
+        let word = self.word.load(Ordering::Relaxed);
+        match decode(word) {
+            _ if word == STOP => Found::Stop,
+            Claim { chunks, .. } if chunks.is_empty() => Found::Nothing,
+            _ => Found::Chunks,
+        }
+    }
+
+    /// The owner's claim, in bites of a quarter of what is left: few claims while there is much to do, single chunks at the
+    /// end, and never more than a quarter of a home behind one participant that has lost its CPU.
+    pub(crate) fn claim_front(&self) -> Option<Claim> {
+        self.claim(|Claim { chunks: Range { start, end }, pinned }| {
+            let split = start + (end - start).div_ceil(4);
+            Some((Claim { chunks: start..split, pinned }, Claim { chunks: split..end, pinned }))
+        })
+    }
+
+    /// A thief's claim: the far half of what is left, so that the owner goes on undisturbed at the front.
+    pub(crate) fn claim_back(&self) -> Option<Claim> {
+        self.claim(|Claim { chunks: Range { start, end }, pinned }| {
+            let split = start + (end - start) / 2;
+            (!pinned).then_some((
+                Claim { chunks: split..end, pinned },
+                Claim { chunks: start..split, pinned },
+            ))
+        })
+    }
+
+    /// Everything that is left, to be counted without being run.
+    pub(crate) fn claim_all(&self) -> Option<Claim> {
+        self.claim(|left| {
+            let empty = Claim { chunks: left.chunks.end..left.chunks.end, pinned: left.pinned };
+            (!left.pinned).then_some((left, empty))
+        })
+    }
+
+    /// H2: claims what `cut` takes of the word (its first result), leaving the second.
+    fn claim(&self, cut: impl Fn(Claim) -> Option<(Claim, Claim)>) -> Option<Claim> {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let left = decode(word);
+            if left.chunks.is_empty() {
+                return None;
+            }
+            let (taken, rest) = cut(left)?;
+            match self.word.compare_exchange_weak(
+                word,
+                encode(&rest),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some(taken),
+                Err(current) => word = current,
+            }
+        }
+    }
+
+    pub(crate) fn set_asleep(&self, asleep: bool) {
+        self.asleep.store(asleep, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+}
+
+fn encode(claim: &Claim) -> u64 {
+    let pinned = if claim.pinned { PINNED } else { 0 };
+    u64::from(claim.chunks.start) | u64::from(claim.chunks.end | pinned) << 32
+}
+
+fn decode(word: u64) -> Claim {
+    let (next, end) = (word as u32, (word >> 32) as u32); // the two halves
+    Claim { chunks: next..end & !PINNED, pinned: end & PINNED != 0 }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn lengths(mut claim: impl FnMut() -> Option<Claim>) -> Vec<usize> {
+        std::iter::from_fn(|| claim().map(|claim| claim.chunks.len())).collect()
+    }
+
+    #[test]
+    fn the_owner_takes_quarters_from_the_front() {
+        let home = Home::new();
+        home.open(16..32, false);
+        assert_eq!(home.claim_front().unwrap().chunks, 16..20);
+        assert_eq!(lengths(|| home.claim_front()), [3, 3, 2, 1, 1, 1, 1]);
+        assert_eq!(home.look(), Found::Nothing);
+    }
+
+    #[test]
+    fn a_thief_takes_halves_from_the_back() {
+        let home = Home::new();
+        home.open(0..16, false);
+        assert_eq!(home.claim_back().unwrap().chunks, 8..16);
+        assert_eq!(home.claim_front().unwrap().chunks, 0..2);
+        assert_eq!(lengths(|| home.claim_back()), [3, 2, 1]);
+        assert_eq!(home.claim_front(), None);
+    }
+
+    #[test]
+    fn pinned_chunks_are_for_the_owner() {
+        let home = Home::new();
+        home.open(3..4, true);
+        assert_eq!(home.claim_back(), None);
+        assert_eq!(home.claim_all(), None);
+        assert_eq!(home.claim_front(), Some(Claim { chunks: 3..4, pinned: true }));
+        assert_eq!(home.claim_front(), None);
+    }
+
+    #[test]
+    fn the_largest_job_fits_and_is_not_a_stop() {
+        let home = Home::new();
+        home.open(0..MAX_CHUNKS, true);
+        assert_eq!(home.look(), Found::Chunks);
+        home.open(MAX_CHUNKS..MAX_CHUNKS, true);
+        assert_eq!(home.look(), Found::Nothing);
+    }
+
+    #[test]
+    fn nothing_is_claimed_from_a_stopped_home() {
+        let home = Home::new();
+        home.stop();
+        assert_eq!(home.look(), Found::Stop);
+        assert_eq!(home.claim_front(), None);
+        assert_eq!(home.claim_back(), None);
+        assert_eq!(home.claim_all(), None);
+    }
+
+    #[test]
+    fn all_that_is_left_can_be_claimed_at_once() {
+        let home = Home::new();
+        home.open(0..9, false);
+        assert_eq!(home.claim_front().unwrap().chunks, 0..3);
+        assert_eq!(home.claim_all().unwrap().chunks, 3..9);
+        assert_eq!(home.claim_all(), None);
+    }
+}

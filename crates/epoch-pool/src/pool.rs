@@ -1,0 +1,265 @@
+//! The pool, as its users see it.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::process;
+
+use crate::builder::Builder;
+use crate::dispatch::{CALLER, Shared};
+use crate::env::Settings;
+use crate::error::Error;
+use crate::split::{RowChunks, Split};
+use crate::sync::{Arc, JoinHandle, count_dispatch};
+
+/// One row space of [`Pool::run_many`]: its number of rows, and what to do with a range of them.
+pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
+
+/// Persistent threads that, with the thread that calls them, run one fork-join job at a time.
+///
+/// A job is a borrowed closure; when a `run…` method returns, every call of it has returned. Its parts are claimed in small
+/// chunks: each *participant* (a worker, or the caller, who works too) has a home range of rows, the same one in every job of
+/// the same shape, and takes from the others' when its own is done. The caller never waits for a worker that has not started.
+///
+/// What happens in the corners:
+///
+/// | case | result |
+/// |---|---|
+/// | dispatch from inside a job of the same pool | runs inline: serially, on the thread that dispatches |
+/// | dispatch while another thread's job runs | the same |
+/// | no workers, or a job too small to share | the same |
+/// | a job panics on a worker, on the caller, or on several | unclaimed rows are not started; when the calls that run have ended, the first payload is raised on the caller, the others are dropped; the pool works on |
+/// | a fork | the pool of the child has no workers, and jobs run on the caller. A fork from inside a job is not supported: the child's copy of that job does not end |
+/// | drop | the workers end and are joined |
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// let pool = epoch_pool::Pool::new(3)?; // three threads, and whoever calls
+/// let sum = AtomicUsize::new(0);
+/// pool.run_rows(1000, |rows| {
+///     sum.fetch_add(rows.sum::<usize>(), Ordering::Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 499_500);
+/// # Ok::<(), epoch_pool::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    /// The process that the workers live in: a fork does not take them along.
+    process: u32,
+}
+
+impl Pool {
+    /// The spin budget of [`Pool::new`], in loop turns. On x86-64 a turn is one `pause`, 40 to 140 cycles.
+    pub const DEFAULT_SPIN: u32 = 4000;
+
+    /// The largest number of workers that a pool takes.
+    pub const MAX_WORKERS: usize = (1 << 20) - 1;
+
+    /// A pool with `n_workers` threads, the caller not counted. 0 is legal: all jobs run on the caller.
+    ///
+    /// # Errors
+    ///
+    /// If a thread cannot be spawned, or there are more than [`Pool::MAX_WORKERS`]. No thread is left behind.
+    pub fn new(n_workers: usize) -> Result<Self, Error> {
+        Self::builder().workers(n_workers).build()
+    }
+
+    /// As [`Pool::new`], with a spin budget: the loop turns that a worker without work, and a caller whose workers still run,
+    /// spend before they park. 0 parks at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::new`].
+    pub fn with_spin(n_workers: usize, spin_iterations: u32) -> Result<Self, Error> {
+        Self::builder().workers(n_workers).spin_budget(spin_iterations).build()
+    }
+
+    /// The pool that the environment asks for, or `None` for serial work.
+    ///
+    /// * `CMF_THREADS`: 0 or 1 means serial, N means N workers (and the caller). Unset: one worker less than
+    ///   [`std::thread::available_parallelism`], at most 8; serial if that leaves none.
+    /// * `CMF_POOL_SPIN`: spin iterations before parking; 0 parks at once. Unset: [`Pool::DEFAULT_SPIN`].
+    ///
+    /// A variable with junk in it is reported on standard error, once per process, and counts as unset. To report it
+    /// elsewhere, use [`Settings`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::new`].
+    pub fn from_env() -> Result<Option<Self>, Error> {
+        let settings = Settings::from_env();
+        settings.report_ignored();
+        match settings.n_workers {
+            0 => Ok(None),
+            n_workers => Self::with_spin(n_workers, settings.spin_iterations).map(Some),
+        }
+    }
+
+    /// Settings for a pool to be built.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Spawned threads, without the caller.
+    pub fn n_workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Threads that take part in a job: the workers and the caller.
+    pub fn participants(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Calls `f(participant, participants)` exactly once on each worker and on the caller, who is participant 0.
+    ///
+    /// This is the one job that every worker must take part in, so the caller waits for each of them. Where it runs inline
+    /// (see [`Pool`]), it is one call, `f(0, 1)`.
+    ///
+    /// # Panics
+    ///
+    /// With the first payload, if `f` panics; the other participants' calls are made all the same.
+    pub fn run<F: Fn(usize, usize) + Sync>(&self, f: F) {
+        let participants = self.participants();
+        let job = |participant: usize, _chunks: Range<u32>| f(participant, participants);
+        // Asked here alone, as it may be a system call: the other jobs end without the workers as well.
+        let has_workers = participants > 1 && process::id() == self.process;
+        if !(has_workers && self.dispatch(Some(Split::one_each(participants)), &job)) {
+            f(0, 1);
+        }
+    }
+
+    /// Calls `f` with disjoint, non-empty ranges that cover `0..rows`, on as many participants as are free.
+    ///
+    /// # Panics
+    ///
+    /// With the first payload, if `f` panics. Rows that nobody had started by then are left out.
+    pub fn run_rows<F: Fn(Range<usize>) + Sync>(&self, rows: usize, f: F) {
+        self.run_rows_by(1, rows, f);
+    }
+
+    /// As [`Pool::run_rows`], with ranges that start at multiples of `grain` (0 counts as 1): the fewest rows worth handing
+    /// out, and the number of outputs on one cache line.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pool::run_rows`].
+    pub fn run_rows_by<F: Fn(Range<usize>) + Sync>(&self, grain: usize, rows: usize, f: F) {
+        let chunk_rows = RowChunks::chunk_rows(rows, grain, self.participants());
+        let chunks = RowChunks::new(rows, chunk_rows);
+        let job = |_participant: usize, claimed: Range<u32>| {
+            f(chunks.rows_of(claimed.start as usize..claimed.end as usize));
+        };
+        let split = Split::shared(chunks.count(), self.participants());
+        if !self.dispatch(split, &job) && rows > 0 {
+            f(0..rows);
+        }
+    }
+
+    /// Runs several row spaces in one dispatch (the projections q, k and v, say): each part is called with disjoint ranges of
+    /// *its own* rows which together cover them, as by [`Pool::run_rows`].
+    ///
+    /// ```
+    /// # use std::sync::atomic::{AtomicUsize, Ordering};
+    /// # let pool = epoch_pool::Pool::new(1)?;
+    /// let (q, kv) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    /// pool.run_many(&[
+    ///     (576, &|rows| _ = q.fetch_add(rows.len(), Ordering::Relaxed)),
+    ///     (192, &|rows| _ = kv.fetch_add(rows.len(), Ordering::Relaxed)),
+    /// ]);
+    /// assert_eq!((q.into_inner(), kv.into_inner()), (576, 192));
+    /// # Ok::<(), epoch_pool::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Pool::run_rows`].
+    pub fn run_many(&self, parts: &[Part<'_>]) {
+        self.run_many_by(1, parts);
+    }
+
+    /// As [`Pool::run_many`], with ranges that start at multiples of `grain` (0 counts as 1).
+    ///
+    /// # Panics
+    ///
+    /// As [`Pool::run_rows`].
+    pub fn run_many_by(&self, grain: usize, parts: &[Part<'_>]) {
+        let rows = parts.iter().fold(0_usize, |sum, (rows, _)| sum.saturating_add(*rows));
+        let chunk_rows = RowChunks::chunk_rows(rows, grain, self.participants());
+        let chunks = || parts.iter().map(|&(rows, f)| (RowChunks::new(rows, chunk_rows), f));
+        let job = |_participant: usize, claimed: Range<u32>| {
+            let mut first = 0; // of the part, in the chunks of all parts
+            for (part, f) in chunks() {
+                let within =
+                    |chunk: u32| (chunk as usize).clamp(first, first + part.count()) - first;
+                let own = within(claimed.start)..within(claimed.end);
+                if !own.is_empty() {
+                    f(part.rows_of(own));
+                }
+                first += part.count();
+            }
+        };
+        let n_chunks = chunks().fold(0_usize, |sum, (part, _)| sum.saturating_add(part.count()));
+        if !self.dispatch(Split::shared(n_chunks, self.participants()), &job) {
+            parts.iter().filter(|(rows, _)| *rows > 0).for_each(|&(rows, f)| f(0..rows));
+        }
+    }
+
+    /// Publishes a job and waits for it. `false`: it is the caller's to run inline, and nothing has been called.
+    fn dispatch<F: Fn(usize, Range<u32>) + Sync>(&self, split: Option<Split>, job: &F) -> bool {
+        let Some(split) = split.filter(|split| split.invited() > 1) else { return false };
+        let Some(caller) = self.shared.try_caller() else { return false };
+        count_dispatch();
+        let outcome = caller.dispatch(&self.workers, split, job);
+        drop(caller);
+        if let Err(payload) = outcome {
+            resume_unwind(payload);
+        }
+        true
+    }
+}
+
+/// For the builder.
+impl Pool {
+    pub(crate) fn without_workers(shared: Arc<Shared>) -> Self {
+        Self { shared, workers: Vec::new(), process: process::id() }
+    }
+
+    pub(crate) fn add_worker(&mut self, worker: JoinHandle<()>) {
+        self.workers.push(worker);
+    }
+
+    /// Returns when every worker has taken part in a job that does nothing, and that is not counted.
+    pub(crate) fn visit_every_worker(&self) {
+        if let Some(caller) = self.shared.try_caller() {
+            let nothing = |_participant: usize, _chunks: Range<u32>| {};
+            _ = caller.dispatch(&self.workers, Split::one_each(self.participants()), &nothing);
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let workers = std::mem::take(&mut self.workers);
+        if process::id() != self.process {
+            // We are a fork, where these threads do not exist: there is nothing to join, and nothing to detach.
+            workers.into_iter().for_each(std::mem::forget);
+            return;
+        }
+        for (worker, handle) in (CALLER + 1..).zip(workers) {
+            self.shared.home(worker).stop();
+            handle.thread().unpark();
+            // A worker catches its jobs' panics, so it has ended by itself.
+            _ = handle.join();
+        }
+    }
+}
+
+/// Jobs published by all pools since the process started: one tick a job. Work that ran inline does not tick.
+///
+/// For "dispatches per token" take the difference of two readings.
+pub fn dispatch_count() -> u64 {
+    crate::sync::dispatches()
+}

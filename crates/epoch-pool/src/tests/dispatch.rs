@@ -1,0 +1,120 @@
+//! The protocol with workers that are not there, or come late: what no timing of real threads shows for certain.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+use crate::dispatch::{CALLER, Shared};
+use crate::split::Split;
+use crate::wait::SpinPolicy;
+
+const PARTICIPANTS: usize = 4;
+
+fn shared() -> Shared {
+    Shared::new(PARTICIPANTS, SpinPolicy::new(0, 1))
+}
+
+/// A job that records who has run which chunks.
+#[derive(Default)]
+struct Record(Mutex<Vec<(usize, Range<u32>)>>);
+
+impl Record {
+    fn job(&self) -> impl Fn(usize, Range<u32>) + Sync + '_ {
+        |participant, chunks| self.0.lock().unwrap().push((participant, chunks))
+    }
+
+    fn participants_by_chunk(&self) -> Vec<usize> {
+        let record = self.0.lock().unwrap();
+        let mut chunks: Vec<(u32, usize)> = record
+            .iter()
+            .flat_map(|(who, chunks)| chunks.clone().map(|chunk| (chunk, *who)))
+            .collect();
+        chunks.sort_unstable();
+        let ids: Vec<u32> = chunks.iter().map(|&(chunk, _)| chunk).collect();
+        assert_eq!(ids, (0..ids.len() as u32).collect::<Vec<_>>(), "each chunk once");
+        chunks.into_iter().map(|(_, who)| who).collect()
+    }
+}
+
+#[test]
+fn the_caller_finishes_alone_if_no_worker_ever_starts() {
+    let shared = shared();
+    for _ in 0..3 {
+        let record = Record::default();
+        let split = Split::shared(64, PARTICIPANTS).unwrap();
+        shared.try_caller().unwrap().dispatch(&[], split, &record.job()).unwrap();
+        assert_eq!(record.participants_by_chunk(), [CALLER; 64]);
+    }
+}
+
+#[test]
+fn a_late_worker_finds_nothing() {
+    let shared = shared();
+    let record = Record::default();
+    let split = Split::shared(64, PARTICIPANTS).unwrap();
+    shared.try_caller().unwrap().dispatch(&[], split, &record.job()).unwrap();
+    drop(record); // what the job borrowed is gone; a worker that called it now would be seen by Miri and the sanitizers
+    for worker in 1..PARTICIPANTS {
+        shared.participate(worker);
+    }
+}
+
+/// A worker that takes part while the caller is in its first chunk gets its home and what the others have not taken.
+#[test]
+fn a_worker_runs_its_home_then_the_others() {
+    let shared = shared();
+    let record = Record::default();
+    let job = |participant: usize, chunks: Range<u32>| {
+        let first = participant == CALLER && chunks.start == 0;
+        record.job()(participant, chunks);
+        if first {
+            shared.participate(2);
+        }
+    };
+    let split = Split::shared(64, PARTICIPANTS).unwrap();
+    shared.try_caller().unwrap().dispatch(&[], split, &job).unwrap();
+    let by_chunk = record.participants_by_chunk();
+    assert_eq!(by_chunk[..4], [CALLER; 4], "the caller's first bite");
+    assert_eq!(by_chunk[4..], [2; 60]);
+    let order: Vec<u32> = record.0.lock().unwrap().iter().map(|(_, chunks)| chunks.start).collect();
+    assert_eq!(order[..2], [0, 32], "home before the others'");
+}
+
+#[test]
+fn pinned_chunks_are_not_stolen() {
+    let shared = shared();
+    let record = Record::default();
+    let job = |participant: usize, chunks: Range<u32>| {
+        record.job()(participant, chunks);
+        if participant == CALLER {
+            (1..PARTICIPANTS).for_each(|worker| shared.participate(worker));
+        }
+    };
+    shared.try_caller().unwrap().dispatch(&[], Split::one_each(PARTICIPANTS), &job).unwrap();
+    assert_eq!(record.participants_by_chunk(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn the_right_to_dispatch_is_exclusive_and_comes_back() {
+    let shared = shared();
+    let caller = shared.try_caller().unwrap();
+    assert!(shared.try_caller().is_none());
+    drop(caller);
+    assert!(shared.try_caller().is_some());
+}
+
+#[test]
+fn a_panic_discards_what_nobody_has_claimed() {
+    let shared = shared();
+    let record = Record::default();
+    let job = |participant: usize, chunks: Range<u32>| {
+        record.job()(participant, chunks);
+        std::panic::resume_unwind(Box::new("job"));
+    };
+    let split = Split::shared(64, PARTICIPANTS).unwrap();
+    let outcome =
+        catch_unwind(AssertUnwindSafe(|| shared.try_caller().unwrap().dispatch(&[], split, &job)));
+    let payload = outcome.expect("the panic is returned, not raised").unwrap_err();
+    assert_eq!(payload.downcast_ref(), Some(&"job"));
+    assert_eq!(record.0.lock().unwrap().as_slice(), [(CALLER, 0..4)]);
+}

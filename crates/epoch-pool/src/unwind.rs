@@ -1,0 +1,48 @@
+//! Panics of jobs: keep the first payload for the caller, get rid of the others without letting them do harm.
+#![forbid(unsafe_code)]
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::sync::Mutex;
+
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// The payload of the first panic of a job.
+#[derive(Debug)]
+pub(crate) struct FirstPanic(Mutex<Option<Payload>>);
+
+impl FirstPanic {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// Keeps `payload` if it is the first of this job.
+    pub(crate) fn keep(&self, payload: Payload) {
+        let mut first = lock(&self.0);
+        if first.is_none() {
+            *first = Some(payload);
+        } else {
+            drop(first); // a payload's own `Drop` never runs under the lock
+            discard(payload);
+        }
+    }
+
+    /// The payload to raise on the caller, if a participant panicked.
+    pub(crate) fn take(&self) -> Option<Payload> {
+        lock(&self.0).take()
+    }
+}
+
+/// Nothing runs under the lock that could panic, so a poisoned one holds sound data.
+fn lock<T>(mutex: &Mutex<T>) -> impl std::ops::DerefMut<Target = T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Drops a payload that nobody will see. Its `Drop` may panic in turn, even with a payload that does the same: that one is
+/// leaked, as there is no end to it.
+fn discard(payload: Payload) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
+}

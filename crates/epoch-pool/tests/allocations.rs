@@ -1,0 +1,61 @@
+//! A dispatch allocates nothing, on any thread. Alone in its process, as it counts every allocation.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use epoch_pool::{Pool, dispatch_count};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: `System` keeps the contract; counting changes nothing about it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the caller's contract, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract, passed on; `pointer` came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_dispatch_allocates_nothing_and_ticks_once() {
+    for spin in [0, Pool::DEFAULT_SPIN] {
+        let pool = Pool::with_spin(2, spin).unwrap();
+        let sum = AtomicUsize::new(0);
+        let token = || {
+            pool.run_rows(100, |rows| _ = sum.fetch_add(rows.len(), Ordering::Relaxed));
+            let part =
+                |rows: std::ops::Range<usize>| _ = sum.fetch_add(rows.len(), Ordering::Relaxed);
+            pool.run_many(&[(64, &part), (32, &part), (4, &part)]);
+            pool.run(|_, _| _ = sum.fetch_add(1, Ordering::Relaxed));
+        };
+        for _ in 0..10 {
+            token(); // the first parking of a thread may allocate its handle
+        }
+        let (allocations, dispatches) = (ALLOCATIONS.load(Ordering::SeqCst), dispatch_count());
+        for _ in 0..1000 {
+            token();
+        }
+        assert_eq!(ALLOCATIONS.load(Ordering::SeqCst), allocations);
+        assert_eq!(dispatch_count() - dispatches, 3000);
+        assert_eq!(sum.into_inner(), 1010 * 203);
+
+        // What runs inline is no dispatch.
+        let dispatches = dispatch_count();
+        pool.run_rows(0, |_| {});
+        pool.run_rows(1, |_| {});
+        pool.run_many(&[]);
+        pool.run_many(&[(0, &|_| {})]);
+        Pool::new(0).unwrap().run_rows(100, |_| {});
+        assert_eq!(dispatch_count(), dispatches);
+    }
+}
