@@ -8,7 +8,6 @@
 //! | `job`       | caller, only while no chunk is uncounted         | the erased closure; may dangle otherwise             |
 //! | `word[p]`   | caller, only while empty; claims take from it    | chunks of participant `p` that nobody has claimed    |
 //! | `pending`   | caller `= 2 · chunks`; workers `- 2 · done`      | chunks not yet counted; lowest bit: the caller parks |
-//! | `waiter`    | caller, before it sets that bit                  | the thread to unpark                                 |
 //! | `asleep[p]` | worker `p`                                       | worker `p` is parked, or about to park               |
 //!
 //! ```text
@@ -16,22 +15,20 @@
 //! C1 busy: false -> true (Acquire), or inline      W1 spin until word[p] has chunks, then W4
 //! C2 pending = 2·chunks; job = erase(closure)      W2 budget spent: asleep[p] = true; fence(SeqCst)
 //! C3 word[p] = home range (Release), invited p     W3 park until word[p] has chunks; asleep[p] = false
-//! C4 fence(SeqCst)                                 W4 claim from word[p] (Acquire); call job; count the chunks in `held`
-//! C5 unpark every invited p with asleep[p]         W5 pending -= 2·held (AcqRel); if only the caller's bit is left, W8
+//! C4 fence(SeqCst)                                 W4 claim from word[p] (Acquire); call job; add the chunks to `held`
+//! C5 unpark every invited p with asleep[p]         W5 pending -= 2·held (Release); if only the bit is left, open the gate
 //! C6 claim and call job: own home, then others'    W6 claim from the back of another's word (Acquire); call job; W5
 //! C7 spin until pending == 2·own (Acquire)         W7 nothing left to claim: W1
-//! C8 or: waiter = me; pending -= 2·own - 1         W8 t = waiter; pending = 0 (Release); unpark t
-//!    (AcqRel); park until pending == 0 (Acquire)
+//! C8 or: pending -= 2·own - 1 (Acquire); wait at
+//!    the gate until pending == 1 (Acquire)
 //! C9 take the panic; busy = false (Release)
 //! ```
 //!
-//! * **I1** Only the thread that set `busy` writes `job` and `waiter`, and only while every chunk is counted (C2), or before
-//!   the bit that shows `waiter` is set (C8).
+//! * **I1** Only the thread that set `busy` writes `job`, and only while every chunk is counted (C2).
 //! * **I2** A participant reads and calls `job` only while it holds a claim that is not counted yet (between W4 or W6 and W5;
 //!   the caller: in C6).
 //! * **I3** `dispatch` neither returns nor unwinds between C3 and the end of C7 or C8: jobs' panics are caught.
-//! * **I4** After its decrement in W5 a worker touches only what the pool owns. The one that W8 sends to `waiter` holds the
-//!   caller in C8 until it has written `pending`.
+//! * **I4** After its decrement in W5 a worker touches only what the pool owns.
 //!
 //! *No claim outlives its job.* A compare-exchange on a stale reading of a word either fails, or the word holds these very
 //! chunks again, now of the current job, and they are claimed for that. The claim is uncounted, so this job cannot end, nor
@@ -39,17 +36,17 @@
 //! steal without an invitation.
 //!
 //! *What each ordering is for.* C3 and W4/W6 (`home.rs`, H1 and H2; claims between them continue the release sequence): the
-//! claimer sees C2. W5 and C7: the caller sees what the job wrote, and its next C2 comes after the last call. W5 and C8, both
-//! ways: whoever comes last sees the other's writes: `waiter` and the results. W8 and C8: `waiter` has been read before it
-//! is written again, and the other workers' results pass through. C9 and C1: the next caller's C2 comes after this one.
+//! claimer sees C2. W5 and C7 or C8 (later decrements continue the release sequence): the caller sees what the job wrote, and
+//! its next C2 comes after the last call. C9 and C1: the next caller's C2 comes after this one.
 //!
 //! *No wake-up is lost.* Of C4 and W2 the fence that comes second makes the load after it see the store before the other:
-//! C5 sees `asleep[p]`, or W3 sees the word. `pending` needs no fence: both sides change the one word.
+//! C5 sees `asleep[p]`, or W3 sees the word. `pending` needs no fence: both sides change the one word, so either the caller
+//! finds in C8 that all is counted, or the last worker finds the bit; the gate is a lock and a condition variable.
 //!
 //! *Panics.* A participant that catches one claims all that is left of the job and counts it without running it, while it
 //! still holds its own claim, so that what it discards is of this job. Pinned chunks (`Pool::run`) are run all the same.
 //!
-//! The models in `tests/loom.rs` fail without any one of these orderings and fences.
+//! The models in `src/tests/loom.rs` fail without any one of these orderings and fences (`cargo xtask loom --mutants`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -58,9 +55,9 @@ use crossbeam_utils::CachePadded;
 use crate::home::{Claim, Home};
 use crate::job::RawJob;
 use crate::split::Split;
-use crate::sync::{AtomicBool, AtomicU64, JoinHandle, Ordering, Thread, UnsafeCell, fence, thread};
+use crate::sync::{AtomicBool, AtomicU64, JoinHandle, Ordering, UnsafeCell, fence};
 use crate::unwind::{FirstPanic, Payload};
-use crate::wait::SpinPolicy;
+use crate::wait::{Gate, SpinPolicy};
 
 /// The participant number of the thread that dispatches.
 pub(crate) const CALLER: usize = 0;
@@ -75,13 +72,13 @@ pub(crate) struct Shared {
     job: CachePadded<UnsafeCell<RawJob>>,
     pending: CachePadded<AtomicU64>,
     busy: CachePadded<AtomicBool>,
-    waiter: UnsafeCell<Option<Thread>>,
+    gate: CachePadded<Gate>,
     first_panic: FirstPanic,
     pub(crate) spin: SpinPolicy,
 }
 
-// SAFETY: `job` and `waiter` are the only fields that are not `Sync` by themselves. They are written by the caller alone
-// (I1), `job` is read by claimers (I2), `waiter` by the one worker of W8 (I4), never at the same time as a write.
+// SAFETY: `job` is the only field that is not `Sync` by itself. It is written by the caller alone, while nobody reads it (I1),
+// and read by participants with an uncounted claim (I2).
 unsafe impl Sync for Shared {}
 
 /// The right to dispatch; at most one per pool exists. Dropping it is C9's release.
@@ -95,7 +92,7 @@ impl Shared {
             job: CachePadded::new(UnsafeCell::new(RawJob::nothing())),
             pending: CachePadded::new(AtomicU64::new(0)),
             busy: CachePadded::new(AtomicBool::new(false)),
-            waiter: UnsafeCell::new(None),
+            gate: CachePadded::new(Gate::new()),
             first_panic: FirstPanic::new(),
             spin,
         }
@@ -168,16 +165,11 @@ impl Shared {
         claims.map(|claim| claim.chunks.len() as u64).sum()
     }
 
-    /// W5, W8: counts chunks that this worker has run.
+    /// W5: counts chunks that this worker has run.
     fn count(&self, done: u64) {
-        let before = self.pending.fetch_sub(done << 1, Ordering::AcqRel);
+        let before = self.pending.fetch_sub(done << 1, Ordering::Release);
         if before == done << 1 | WAITING {
-            // SAFETY: written before the bit that we saw (I1, C8), and not again before we write `pending` (I4).
-            let waiter = self.waiter.with(|waiter| unsafe { (*waiter).clone() });
-            self.pending.store(0, Ordering::Release);
-            if let Some(waiter) = waiter {
-                waiter.unpark();
-            }
+            self.gate.open();
         }
     }
 }
@@ -222,15 +214,9 @@ impl Caller<'_> {
         if shared.spin.until(|| shared.pending.load(Ordering::Acquire) == own) {
             return;
         }
-        // SAFETY: we hold `busy`, and nobody reads `waiter` before the bit is set (I1); the reader of the last dispatch was
-        // waited for (I4).
-        shared.waiter.with_mut(|waiter| unsafe { *waiter = Some(thread::current()) });
-        let before = shared.pending.fetch_sub(own.wrapping_sub(WAITING), Ordering::AcqRel);
-        if before == own {
-            return; // all were counted meanwhile: no worker is left to read `waiter`
-        }
-        while shared.pending.load(Ordering::Acquire) != 0 {
-            thread::park();
+        let before = shared.pending.fetch_sub(own.wrapping_sub(WAITING), Ordering::Acquire);
+        if before != own {
+            shared.gate.wait_until(|| shared.pending.load(Ordering::Acquire) == WAITING);
         }
     }
 }

@@ -1,14 +1,47 @@
 //! Every atomic, cell, fence, spin hint, lock and thread call of this crate, so that the models can swap them for loom's.
 //! `cargo xtask tidy` rejects them elsewhere in `src/`.
 
-#[cfg(all(test, loom))]
-#[path = "sync/model.rs"]
-mod imp;
-#[cfg(not(all(test, loom)))]
-#[path = "sync/real.rs"]
-mod imp;
-
 pub(crate) use imp::*;
+
+/// The standard library's.
+#[cfg(not(all(test, loom)))]
+mod imp {
+    pub(crate) use std::hint::spin_loop;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+    pub(crate) use std::sync::{Arc, Condvar, Mutex};
+    pub(crate) use std::thread::{self, JoinHandle};
+
+    /// `std`'s cell behind loom's closures.
+    #[derive(Debug)]
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        /// A pointer to read through. The caller proves that nobody writes meanwhile.
+        pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+            read(self.0.get())
+        }
+
+        /// A pointer to write through. The caller proves that nobody else is there meanwhile.
+        pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+            write(self.0.get())
+        }
+    }
+}
+
+/// Loom's, for the models.
+#[cfg(all(test, loom))]
+mod imp {
+    pub(crate) use loom::cell::UnsafeCell; // reports two threads in one cell at once
+    pub(crate) use loom::hint::spin_loop;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::{Arc, Condvar, Mutex};
+
+    pub(crate) use loom::thread::{self, JoinHandle};
+}
 
 /// Jobs published by all pools of the process: a plain statistic that orders nothing. Never a loom atomic, as those cannot
 /// live in a static.

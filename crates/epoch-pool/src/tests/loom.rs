@@ -69,12 +69,12 @@ fn rows_run_once_and_are_seen_by_the_caller() {
 
 #[test]
 fn a_home_of_two_chunks_is_shared_with_a_thief() {
-    model(2, || two_jobs(1, 3));
+    model(3, || two_jobs(1, 3));
 }
 
 #[test]
 fn two_workers_share_a_job() {
-    model(1, || {
+    model(2, || {
         let pool = pool(2);
         let rows = Rows::new(3);
         pool.run_rows(3, |range| rows.add(range, 1));
@@ -187,7 +187,7 @@ fn a_panic_reaches_the_caller_and_the_pool_works_on() {
 
 #[test]
 fn a_panic_discards_chunks_of_its_own_job_only() {
-    model(2, || {
+    model(3, || {
         let pool = pool(1);
         let calls = AtomicUsize::new(0);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
