@@ -1,1 +1,23 @@
-//! Row-parallel matvec kernels, bit for bit the serial loop, on any pool
+#![doc = include_str!("../README.md")]
+
+mod kernel;
+mod matvec;
+pub mod oracle;
+mod pool;
+mod rows;
+#[cfg(feature = "rayon")]
+mod setup;
+
+#[cfg(feature = "rayon")]
+pub use crate::pool::RayonGlobal;
+#[cfg(feature = "rayon")]
+pub use crate::setup::{InitError, init_cpu_pool};
+pub use crate::{
+    kernel::{ISA_VARIABLE, Isa, Kernels, ParseIsaError, ReadPattern},
+    matvec::{
+        Matvec, matvec_many, matvec_many_with, matvec_rows, matvec_rows_with, matvec_rows2,
+        matvec_rows2_with,
+    },
+    pool::{Part, RowPool, Serial, for_each_range_mut},
+    rows::{for_each_chunk_init, for_each_row, should_parallelize},
+};

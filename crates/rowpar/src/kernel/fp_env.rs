@@ -1,0 +1,150 @@
+//! One floating-point environment for every range of rows.
+//!
+//! Rounding mode and flush-to-zero belong to a thread, are inherited when it is spawned, and are changed by
+//! hosts and libraries that like speed better than bits. Two threads of one pool may then differ, and so
+//! would the rows they compute. While a [`DefaultFpEnv`] lives, the thread rounds to nearest even, keeps
+//! subnormals and masks exceptions; when it is dropped the thread has back what it had, sticky flags included.
+//!
+//! Costs one read of a control register where nothing has to change. Targets without such a register, or
+//! where this crate does not know it, have the environment they have.
+
+use std::marker::PhantomData;
+
+/// Keeps the calling thread in the default environment while it lives.
+#[derive(Debug)]
+pub(super) struct DefaultFpEnv {
+    /// What to go back to; `None` if the thread was in the default environment.
+    found: Option<imp::Control>,
+    /// The register is this thread's.
+    not_send: PhantomData<*const ()>,
+}
+
+impl DefaultFpEnv {
+    pub(super) fn enter() -> Self {
+        let control = imp::read();
+        let found = imp::differs(control).then(|| {
+            imp::write(imp::DEFAULT);
+            control
+        });
+        Self { found, not_send: PhantomData }
+    }
+}
+
+impl Drop for DefaultFpEnv {
+    fn drop(&mut self) {
+        if let Some(control) = self.found {
+            imp::write(control);
+        }
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod imp {
+    use std::arch::asm;
+
+    pub(super) type Control = u32;
+
+    /// MXCSR after reset: exceptions masked, to nearest even, subnormals kept, no flags.
+    pub(super) const DEFAULT: Control = 0x1f80;
+    /// Sticky flags: they say what happened, and change nothing.
+    const FLAGS: Control = 0x3f;
+
+    pub(super) fn differs(control: Control) -> bool {
+        control & !FLAGS != DEFAULT
+    }
+
+    pub(super) fn read() -> Control {
+        let mut control = 0;
+        // SAFETY: stores four bytes, to `control`. The instruction is part of SSE, which x86-64 has.
+        unsafe {
+            asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack, preserves_flags));
+        }
+        control
+    }
+
+    pub(super) fn write(control: Control) {
+        // SAFETY: loads four bytes, from `control`. The value is `DEFAULT` or was read from the register,
+        // so it has no reserved bits. Not `nomem`: nothing that loads or stores is moved across.
+        unsafe {
+            asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack, preserves_flags));
+        }
+    }
+}
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+mod imp {
+    use std::arch::asm;
+
+    pub(super) type Control = u64;
+
+    /// FPCR after reset: no traps, to nearest even, subnormals kept. Sticky flags are in FPSR.
+    pub(super) const DEFAULT: Control = 0;
+
+    pub(super) fn differs(control: Control) -> bool {
+        control != DEFAULT
+    }
+
+    pub(super) fn read() -> Control {
+        let control: Control;
+        // SAFETY: reads a register that user code may read.
+        unsafe {
+            asm!("mrs {}, fpcr", out(reg) control, options(nomem, nostack, preserves_flags));
+        }
+        control
+    }
+
+    pub(super) fn write(control: Control) {
+        // SAFETY: writes a register that user code may write, with `DEFAULT` or what was read from it.
+        // Not `nomem`: nothing that loads or stores is moved across.
+        unsafe {
+            asm!("msr fpcr, {}", in(reg) control, options(nostack, preserves_flags));
+        }
+    }
+}
+
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod imp {
+    pub(super) type Control = ();
+
+    pub(super) const DEFAULT: Control = ();
+
+    pub(super) fn differs((): Control) -> bool {
+        false
+    }
+
+    pub(super) fn read() -> Control {}
+
+    pub(super) fn write((): Control) {}
+}
+
+#[cfg(all(test, target_arch = "x86_64", not(miri)))] // the values are those of MXCSR
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_put_back() {
+        const CASES: &[(&str, imp::Control)] = &[
+            ("default", imp::DEFAULT),
+            ("default, with flags", imp::DEFAULT | 0x21),
+            ("flush to zero", imp::DEFAULT | 1 << 15),
+            ("subnormals are zero", imp::DEFAULT | 1 << 6),
+            ("towards zero", imp::DEFAULT | 3 << 13),
+            ("all of them, with flags", imp::DEFAULT | 1 << 15 | 1 << 6 | 1 << 13 | 0x3f),
+        ];
+        for &(name, control) in CASES {
+            let (inside, after) = std::thread::spawn(move || {
+                imp::write(control);
+                let env = DefaultFpEnv::enter();
+                let inside = imp::read();
+                drop(env);
+                let after = imp::read();
+                imp::write(imp::DEFAULT);
+                (inside, after)
+            })
+            .join()
+            .unwrap();
+            assert!(!imp::differs(inside), "{name}: {inside:#x}");
+            assert_eq!(after, control, "{name}");
+        }
+    }
+}
