@@ -1,0 +1,171 @@
+//! A set of logical CPUs by id, kept as ranges so that its size does not depend on the ids.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+/// A set of logical CPUs by id. Displayed as the kernel prints its lists.
+///
+/// ```
+/// use cpu_topology::CpuSet;
+///
+/// let set: CpuSet = [8, 0, 1, 2, 3].into_iter().collect();
+/// assert_eq!(set.to_string(), "0-3,8");
+/// assert_eq!(set.len(), 5);
+/// assert!(set.contains(8) && !set.contains(4));
+/// assert_eq!(set.first(), Some(0));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Default, Hash)]
+pub struct CpuSet {
+    /// First and last of each range: ascending, with a gap between any two.
+    ranges: Vec<(usize, usize)>,
+}
+
+impl CpuSet {
+    /// The empty set.
+    pub const fn new() -> Self {
+        Self { ranges: Vec::new() }
+    }
+
+    /// The union of these ranges (first and last). A descending one is empty.
+    pub(crate) fn from_ranges(mut ranges: Vec<(usize, usize)>) -> Self {
+        ranges.retain(|(first, last)| first <= last);
+        ranges.sort_unstable();
+        let mut merged: Vec<(usize, usize)> = Vec::with_capacity(ranges.len());
+        for (first, last) in ranges {
+            match merged.last_mut() {
+                Some((_, end)) if first <= end.saturating_add(1) => *end = last.max(*end),
+                _ => merged.push((first, last)),
+            }
+        }
+        Self { ranges: merged }
+    }
+
+    /// The ids, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.ranges.iter().flat_map(|&(first, last)| first..=last)
+    }
+
+    /// How many CPUs are in it.
+    pub fn len(&self) -> usize {
+        self.ranges
+            .iter()
+            .fold(0, |sum, (first, last)| (last - first).saturating_add(1).saturating_add(sum))
+    }
+
+    /// Whether there is no CPU in it.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Whether this CPU is in it.
+    pub fn contains(&self, cpu: usize) -> bool {
+        let after = self.ranges.partition_point(|(first, _)| *first <= cpu);
+        after > 0 && cpu <= self.ranges[after - 1].1
+    }
+
+    /// The lowest id.
+    pub fn first(&self) -> Option<usize> {
+        self.ranges.first().map(|(first, _)| *first)
+    }
+
+    /// The highest id.
+    pub fn last(&self) -> Option<usize> {
+        self.ranges.last().map(|(_, last)| *last)
+    }
+
+    /// The CPUs in both sets.
+    pub fn intersection(&self, other: &Self) -> Self {
+        let (mut ours, mut theirs) =
+            (self.ranges.iter().peekable(), other.ranges.iter().peekable());
+        let mut ranges = Vec::new();
+        while let (Some(&&(a, b)), Some(&&(c, d))) = (ours.peek(), theirs.peek()) {
+            if a.max(c) <= b.min(d) {
+                ranges.push((a.max(c), b.min(d)));
+            }
+            if b < d {
+                ours.next();
+            } else {
+                theirs.next();
+            }
+        }
+        Self { ranges }
+    }
+}
+
+impl FromIterator<usize> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(ids: I) -> Self {
+        Self::from_ranges(ids.into_iter().map(|cpu| (cpu, cpu)).collect())
+    }
+}
+
+impl fmt::Display for CpuSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (first, last)) in self.ranges.iter().enumerate() {
+            if index > 0 {
+                formatter.write_str(",")?;
+            }
+            write!(formatter, "{first}")?;
+            if last > first {
+                write!(formatter, "-{last}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(ids: &[usize]) -> CpuSet {
+        ids.iter().copied().collect()
+    }
+
+    #[test]
+    fn ids_come_out_sorted_and_once() {
+        let cases: &[(&[usize], &str, &[usize])] = &[
+            (&[], "", &[]),
+            (&[5], "5", &[5]),
+            (&[3, 1, 2, 2, 0], "0-3", &[0, 1, 2, 3]),
+            (&[9, 0, 8, 1], "0-1,8-9", &[0, 1, 8, 9]),
+            (&[usize::MAX, 0], "0,18446744073709551615", &[0, usize::MAX]),
+        ];
+        for (ids, text, sorted) in cases {
+            if usize::BITS == 64 {
+                assert_eq!(set(ids).to_string(), *text);
+            }
+            assert_eq!(set(ids).iter().collect::<Vec<_>>(), *sorted);
+            assert_eq!(set(ids).len(), sorted.len());
+            assert_eq!(set(ids).first(), sorted.first().copied());
+            assert_eq!(set(ids).last(), sorted.last().copied());
+        }
+    }
+
+    #[test]
+    fn a_set_of_everything_is_one_range() {
+        let all = CpuSet::from_ranges(vec![(0, usize::MAX), (3, 7)]);
+        assert_eq!(all.len(), usize::MAX);
+        assert!(all.contains(usize::MAX) && all.contains(0));
+        assert_eq!(all.intersection(&set(&[4, 9])), set(&[4, 9]));
+    }
+
+    #[test]
+    fn membership_and_intersection_agree() {
+        let cases: &[(&[usize], &[usize])] = &[
+            (&[], &[1]),
+            (&[0, 1, 2, 8], &[2, 3, 8, 9]),
+            (&[0, 2, 4, 6], &[1, 3, 5, 7]),
+            (&[5], &[4, 5, 6]),
+        ];
+        for (left, right) in cases {
+            let both = set(left).intersection(&set(right));
+            let expected =
+                left.iter().copied().filter(|cpu| right.contains(cpu)).collect::<CpuSet>();
+            assert_eq!(both, expected);
+            assert_eq!(set(right).intersection(&set(left)), expected);
+            for cpu in 0..10 {
+                assert_eq!(both.contains(cpu), left.contains(&cpu) && right.contains(&cpu));
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Linux: the topology that lies in files under any root. Built and tested on every OS.
+#![forbid(unsafe_code)]
+
+mod allowed;
+mod cgroup;
+mod siblings;
+mod speed;
+mod tree;
+
+use std::cell::LazyCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use self::tree::{CpuDirectory, Tree};
+use crate::class::Speeds;
+use crate::cores::PhysicalCore;
+use crate::cpu_set::CpuSet;
+use crate::note::Note;
+use crate::source::{AllowedFrom, AllowedSource};
+use crate::topology::CpuTopology;
+
+/// Where the CPUs are described, under a root that holds `sys/`.
+const CPU_DIRECTORY: &str = "sys/devices/system/cpu";
+
+/// The CPUs `allowed` as the directory `root` describes them; nothing outside of it is read.
+pub(crate) fn read_cpu_directory(root: &Path, allowed: &CpuSet) -> CpuTopology {
+    let tree = Tree::new(root);
+    let directory = CpuDirectory::new(&tree, "");
+    let siblings =
+        siblings::by_files(&tree, &directory, allowed).unwrap_or_else(|| unknown(allowed));
+    let topology = build(&tree, &directory, &siblings, AllowedSource::Given, false);
+    with_notes(topology, tree)
+}
+
+/// The machine under `root`, with the quota of the process that `root/proc/self` is of.
+pub(crate) fn read_root(root: &Path, allowed: &AllowedFrom) -> CpuTopology {
+    let tree = Tree::new(root);
+    let (allowed, source) = match allowed {
+        AllowedFrom::Set(set) => (set.clone(), AllowedSource::Given),
+        AllowedFrom::Online => allowed::online(&tree),
+        AllowedFrom::Process => allowed::of_process(&tree),
+    };
+    read_machine(tree, &allowed, source)
+}
+
+/// The running machine, for the CPUs of the affinity mask where it could be read.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn read_running(mask: Option<CpuSet>, fallback: impl FnOnce() -> CpuSet) -> CpuTopology {
+    let tree = Tree::new(Path::new("/"));
+    let (allowed, source) = running_cpus(&tree, mask, fallback);
+    read_machine(tree, &allowed, source)
+}
+
+/// The CPUs of the running process: the affinity mask, else what the files say, else `fallback`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn running_process_cpus(
+    mask: Option<CpuSet>,
+    fallback: impl FnOnce() -> CpuSet,
+) -> CpuSet {
+    running_cpus(&Tree::new(Path::new("/")), mask, fallback).0
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn running_cpus(
+    tree: &Tree,
+    mask: Option<CpuSet>,
+    fallback: impl FnOnce() -> CpuSet,
+) -> (CpuSet, AllowedSource) {
+    // A mask of zeros, which some old kernels gave, says nothing.
+    if let Some(mask) = mask.filter(|mask| !mask.is_empty()) {
+        return (mask, AllowedSource::AffinityMask);
+    }
+    match allowed::of_process(tree) {
+        (set, _) if set.is_empty() => (fallback(), AllowedSource::Parallelism),
+        found => found,
+    }
+}
+
+fn read_machine(tree: Tree, allowed: &CpuSet, source: AllowedSource) -> CpuTopology {
+    let directory = CpuDirectory::new(&tree, CPU_DIRECTORY);
+    let siblings = siblings::by_files(&tree, &directory, allowed)
+        .or_else(|| siblings::by_guess(&tree, &directory, allowed))
+        .unwrap_or_else(|| unknown(allowed));
+    let topology = build(&tree, &directory, &siblings, source, true);
+    let topology = topology.with_quota(cgroup::tightest_quota(&tree));
+    with_notes(topology, tree)
+}
+
+/// Cores and classes. Facts outside of the directory of the CPUs count only if a whole machine is described.
+fn build(
+    tree: &Tree,
+    directory: &CpuDirectory,
+    siblings: &BTreeMap<usize, CpuSet>,
+    source: AllowedSource,
+    whole_machine: bool,
+) -> CpuTopology {
+    let number = |signal, core: &_| speed::number(tree, directory, signal, core);
+    let cpus = siblings.keys().copied().collect();
+    let others = |signal| speed::of_others(tree, directory, signal, &cpus);
+    let pmu = if whole_machine { speed::pmu_lists(tree) } else { Vec::new() };
+    let designs =
+        LazyCell::new(|| if whole_machine { speed::designs(tree) } else { BTreeMap::new() });
+    let design = |core: &PhysicalCore| designs.get(&core.first_cpu()).copied();
+    let speeds = Speeds {
+        pmu,
+        number: Box::new(number),
+        others: Box::new(others),
+        design: Box::new(design),
+    };
+    CpuTopology::build(siblings, source, &speeds)
+}
+
+/// Every CPU with siblings unknown.
+fn unknown(allowed: &CpuSet) -> BTreeMap<usize, CpuSet> {
+    allowed.iter().map(|cpu| (cpu, CpuSet::new())).collect()
+}
+
+/// Adds what was met in the files to what was met in their contents.
+fn with_notes(mut topology: CpuTopology, tree: Tree) -> CpuTopology {
+    const KEPT: usize = 200;
+    topology.notes.splice(0..0, tree.into_notes());
+    if topology.notes.len() > KEPT {
+        let count = topology.notes.len() - KEPT;
+        topology.notes.truncate(KEPT);
+        topology.notes.push(Note::More { count });
+    }
+    topology
+}

@@ -1,0 +1,148 @@
+//! Which CPUs name which as siblings.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use crate::cpu_list::{parse_cpu_list, parse_cpu_mask, parse_decimal, parse_thread_siblings_list};
+use crate::cpu_set::CpuSet;
+use crate::error::ParseError;
+use crate::linux::tree::{CpuDirectory, Tree};
+use crate::note::Note;
+
+/// The same fact in four files: newer name and older name, as a list and as a mask. Kernels before 5.3 have only the
+/// older names; some snapshots have only masks.
+const LISTS: [&str; 2] = ["core_cpus_list", "thread_siblings_list"];
+const MASKS: [&str; 2] = ["core_cpus", "thread_siblings"];
+
+/// The siblings of each allowed CPU, unknown (empty) where no file tells; `None` if no file tells for any CPU.
+pub(super) fn by_files(
+    tree: &Tree,
+    directory: &CpuDirectory,
+    allowed: &CpuSet,
+) -> Option<BTreeMap<usize, CpuSet>> {
+    let siblings = allowed
+        .iter()
+        .map(|cpu| (cpu, named_by(tree, directory, cpu)))
+        .collect::<BTreeMap<usize, CpuSet>>();
+    siblings.values().any(|set| !set.is_empty()).then_some(siblings)
+}
+
+/// The siblings that the first sound file of a CPU names; else what can be read of a list that is not sound, which
+/// merges nothing unless the other side agrees.
+fn named_by(tree: &Tree, directory: &CpuDirectory, cpu: usize) -> CpuSet {
+    if !directory.has(cpu) {
+        return CpuSet::new();
+    }
+    let path = |name: &str| directory.file(cpu, &format!("topology/{name}"));
+    let mut unsound = CpuSet::new();
+    for name in LISTS {
+        let Some(text) = tree.text(&path(name)) else { continue };
+        match parse_cpu_list(&text) {
+            Ok(set) if !set.is_empty() => return set,
+            Ok(_) => tree.malformed(&path(name), ParseError::Empty),
+            Err(error) => {
+                tree.malformed(&path(name), error);
+                if unsound.is_empty() {
+                    unsound = parse_thread_siblings_list(&text).into_iter().collect();
+                }
+            }
+        }
+    }
+    for name in MASKS {
+        match tree.parsed(&path(name), parse_cpu_mask) {
+            Some(set) if !set.is_empty() => return set,
+            _ => {}
+        }
+    }
+    unsound
+}
+
+/// For a copy of a machine without any sibling file: what shares the level-1 data cache, else what has the same ids.
+///
+/// A guess, and noted as one. It is used only if it covers every allowed CPU.
+pub(super) fn by_guess(
+    tree: &Tree,
+    directory: &CpuDirectory,
+    allowed: &CpuSet,
+) -> Option<BTreeMap<usize, CpuSet>> {
+    let (from, siblings) = by_cache(tree, directory, allowed)
+        .map(|siblings| ("the level-1 data cache", siblings))
+        .or_else(|| by_ids(tree, directory, allowed).map(|siblings| ("core ids", siblings)))
+        .or_else(|| {
+            by_cpuinfo(tree, allowed).map(|siblings| ("core ids in /proc/cpuinfo", siblings))
+        })?;
+    tree.note(Note::CoresGuessed { from });
+    Some(siblings)
+}
+
+fn by_cache(
+    tree: &Tree,
+    directory: &CpuDirectory,
+    allowed: &CpuSet,
+) -> Option<BTreeMap<usize, CpuSet>> {
+    allowed.iter().map(|cpu| Some((cpu, sharing_cache(tree, directory, cpu)?))).collect()
+}
+
+fn sharing_cache(tree: &Tree, directory: &CpuDirectory, cpu: usize) -> Option<CpuSet> {
+    let caches = directory.file(cpu, "cache");
+    tree.numbered(&caches, "index").ok()?.iter().find_map(|index| {
+        let path = |name: &str| format!("{caches}/index{index}/{name}");
+        let is_data = tree.text(&path("type"))? == "Data" && tree.number(&path("level"))? == 1;
+        let set =
+            is_data.then(|| tree.parsed(&path("shared_cpu_list"), parse_cpu_list)).flatten()?;
+        (!set.is_empty()).then_some(set)
+    })
+}
+
+/// A core id alone is no core: it starts again in each package, die and cluster.
+fn by_ids(
+    tree: &Tree,
+    directory: &CpuDirectory,
+    allowed: &CpuSet,
+) -> Option<BTreeMap<usize, CpuSet>> {
+    let key = |cpu: usize| {
+        let id = |name: &str| tree.number(&directory.file(cpu, &format!("topology/{name}")));
+        Some([
+            id("physical_package_id")?,
+            id("die_id").unwrap_or(0),
+            id("cluster_id").unwrap_or(0),
+            id("core_id")?,
+        ])
+    };
+    let keys = allowed.iter().map(|cpu| Some((cpu, key(cpu)?))).collect::<Option<Vec<_>>>()?;
+    group(keys)
+}
+
+fn by_cpuinfo(tree: &Tree, allowed: &CpuSet) -> Option<BTreeMap<usize, CpuSet>> {
+    let mut keys = BTreeMap::new();
+    let (mut cpu, mut package) = (None, None);
+    for line in tree.table("proc/cpuinfo")?.lines() {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        let value = parse_decimal(value.trim());
+        match name.trim() {
+            "processor" => (cpu, package) = (value.and_then(|id| usize::try_from(id).ok()), None),
+            "physical id" => package = value,
+            "core id" => {
+                if let (Some(cpu), Some(package), Some(core)) = (cpu, package, value) {
+                    keys.insert(cpu, [package, core]);
+                }
+            }
+            _ => {}
+        }
+    }
+    group(allowed.iter().map(|cpu| Some((cpu, *keys.get(&cpu)?))).collect::<Option<Vec<_>>>()?)
+}
+
+/// CPUs with equal keys name each other; `None` without any CPU.
+fn group<K: Ord>(keys: Vec<(usize, K)>) -> Option<BTreeMap<usize, CpuSet>> {
+    let mut groups = BTreeMap::<K, Vec<usize>>::new();
+    for (cpu, key) in keys {
+        groups.entry(key).or_default().push(cpu);
+    }
+    let mut siblings = BTreeMap::new();
+    for group in groups.into_values() {
+        let set = group.iter().copied().collect::<CpuSet>();
+        siblings.extend(group.into_iter().map(|cpu| (cpu, set.clone())));
+    }
+    (!siblings.is_empty()).then_some(siblings)
+}

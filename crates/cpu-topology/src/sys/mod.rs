@@ -1,0 +1,34 @@
+//! The running machine. Each module defines `detect() -> CpuTopology` and `process_affinity_cpus() -> CpuSet`, neither
+//! of which is ever empty.
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod linux;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use linux as imp;
+
+#[cfg(target_vendor = "apple")]
+mod apple;
+#[cfg(target_vendor = "apple")]
+use apple as imp;
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+mod unsupported;
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+use unsupported as imp;
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod assumed;
+
+use crate::cpu_set::CpuSet;
+
+pub(crate) use self::imp::{detect, process_affinity_cpus};
+
+/// `std::thread::available_parallelism`, 1 if it is not known.
+pub(crate) fn available_parallelism() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// As many CPUs as can run at once, numbered from 0.
+fn assumed_cpus() -> CpuSet {
+    CpuSet::from_ranges(vec![(0, available_parallelism() - 1)])
+}

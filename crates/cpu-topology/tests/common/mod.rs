@@ -1,0 +1,156 @@
+//! Machines described in code, laid out as files in a temporary folder.
+
+#![allow(dead_code, reason = "each test program uses its own part")]
+
+use std::fs;
+use std::path::Path;
+
+use cpu_topology::{AllowedFrom, CpuTopology};
+use tempfile::TempDir;
+
+/// Where the CPUs are described, under the root.
+pub(crate) const CPU: &str = "sys/devices/system/cpu";
+
+/// A machine as a tree of files.
+pub(crate) struct Machine {
+    root: TempDir,
+}
+
+impl Machine {
+    /// An empty folder, in memory where the system has a place for that: machines are thousands of small files.
+    pub(crate) fn new() -> Self {
+        let root = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
+        Self { root: root.expect("a temporary folder") }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Writes one file.
+    pub(crate) fn file(&self, path: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.root().join(path);
+        if fs::write(&path, &content).is_err() {
+            fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder");
+            fs::write(&path, &content).expect("a file");
+        }
+        self
+    }
+
+    pub(crate) fn folder(&self, path: &str) -> &Self {
+        fs::create_dir_all(self.root().join(path)).expect("a folder");
+        self
+    }
+
+    /// Writes a file of one CPU.
+    pub(crate) fn cpu(&self, cpu: usize, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        self.file(&format!("{CPU}/cpu{cpu}/{name}"), content)
+    }
+
+    /// Writes the sibling list of each CPU named in one of these cores.
+    pub(crate) fn cores(&self, cores: &[&[usize]]) -> &Self {
+        for core in cores {
+            let list = core.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+            for cpu in *core {
+                self.cpu(*cpu, "topology/thread_siblings_list", format!("{list}\n"));
+            }
+        }
+        self
+    }
+
+    /// Writes the same number for each of these CPUs.
+    pub(crate) fn speed(
+        &self,
+        cpus: impl IntoIterator<Item = usize>,
+        name: &str,
+        value: u64,
+    ) -> &Self {
+        for cpu in cpus {
+            self.cpu(cpu, name, format!("{value}\n"));
+        }
+        self
+    }
+
+    pub(crate) fn online(&self, list: &str) -> &Self {
+        self.file(&format!("{CPU}/online"), format!("{list}\n"))
+    }
+
+    /// As the process of `proc/self` sees it.
+    pub(crate) fn read(&self) -> CpuTopology {
+        CpuTopology::from_root(self.root(), &AllowedFrom::Process)
+    }
+
+    pub(crate) fn read_online(&self) -> CpuTopology {
+        CpuTopology::from_root(self.root(), &AllowedFrom::Online)
+    }
+}
+
+/// The cores as lists of CPUs.
+pub(crate) fn cores(topology: &CpuTopology) -> Vec<String> {
+    topology.cores().iter().map(|core| core.cpus().to_string()).collect()
+}
+
+/// The classes as lists of CPUs, `!` before those of efficiency cores.
+pub(crate) fn classes(topology: &CpuTopology) -> Vec<String> {
+    let show = |efficiency: bool| if efficiency { "!" } else { "" };
+    topology
+        .classes()
+        .iter()
+        .map(|class| format!("{}{}", show(class.is_efficiency()), class.cpus()))
+        .collect()
+}
+
+/// What holds for every topology.
+#[track_caller]
+pub(crate) fn check_invariants(topology: &CpuTopology) {
+    use cpu_topology::{
+        perf_core_count_in, physical_core_count_in, physical_core_cpus_in, plan_cpu_pool_in,
+    };
+
+    let allowed = topology.allowed_cpus();
+    assert!(allowed.is_sorted_by(|left, right| left < right));
+    assert_eq!(allowed.len(), topology.len());
+
+    // Cores are a partition of the allowed CPUs, in the order of their lowest one; classes are one of the cores.
+    let mut in_cores =
+        topology.cores().iter().flat_map(|core| core.cpus().iter()).collect::<Vec<_>>();
+    in_cores.sort_unstable();
+    assert_eq!(in_cores, allowed);
+    let mut in_classes =
+        topology.classes().iter().flat_map(|class| class.cpus().iter()).collect::<Vec<_>>();
+    in_classes.sort_unstable();
+    assert_eq!(in_classes, allowed);
+    assert!(topology.cores().is_sorted_by(|left, right| left.first_cpu() < right.first_cpu()));
+    for core in topology.cores() {
+        assert!(!core.cpus().is_empty() && core.siblings_total() >= core.cpus().len());
+        assert!(topology.classes()[core.class()].cpus().contains(core.first_cpu()));
+    }
+    let n_cores = topology.classes().iter().map(|class| class.n_cores()).sum::<usize>();
+    assert_eq!(n_cores, topology.cores().len());
+    assert!(topology.classes().iter().all(|class| class.n_cores() > 0));
+    assert_eq!(topology.is_empty(), topology.perf_cores().next().is_none());
+    assert_eq!(topology.class_signal().is_some(), topology.classes().len() > 1);
+
+    // Counts and plans stay inside.
+    let limit = topology.thread_limit().unwrap_or(usize::MAX);
+    let physical = physical_core_count_in(topology);
+    assert!((1..=limit).contains(&physical) && physical <= topology.cores().len().max(1));
+    assert!((1..=physical).contains(&perf_core_count_in(topology)));
+    assert_eq!(physical_core_cpus_in(topology).len(), topology.cores().len().max(1));
+    for requested in [0, 1, 3, 4 * allowed.len()] {
+        for reserve in [false, true] {
+            let plan = plan_cpu_pool_in(requested, reserve, topology);
+            assert_eq!(plan.num_threads, plan.core_ids.len());
+            assert!(plan.num_threads >= 1);
+            let used = plan.core_ids.iter().chain(&plan.coordinator_cpu);
+            assert!(used.clone().all(|cpu| allowed.contains(cpu) || topology.is_empty()));
+            if requested == 0 {
+                let total = plan.num_threads + usize::from(plan.coordinator_cpu.is_some());
+                assert_eq!(total, physical);
+                assert_eq!(used.collect::<std::collections::BTreeSet<_>>().len(), total);
+            } else {
+                assert_eq!(plan.num_threads, requested);
+            }
+        }
+    }
+}
