@@ -1,1 +1,33 @@
-//! Model shapes, seeded data, backends by name and the decode replay behind `cargo xtask bench`.
+//! What `cargo xtask bench` measures: model shapes, seeded data, backends by name and the decode replay.
+//!
+//! The binary `bench-runner` measures one [`Backend`] in one suite per process and prints one JSON
+//! document ([`protocol::Report`]); the criterion targets use the same parts.
+//!
+//! ```
+//! use benches::{Backend, Decode, ModelShape};
+//! let shape = ModelShape { name: "tiny", n_layers: 2, d_model: 16, d_query: 16, d_kv: 8, d_ff: 32, n_vocab: 64 };
+//! let checksum = |backend: Backend| {
+//!     let mut decode = Decode::new(shape, 7, 2);
+//!     backend.with_pool(2, |pool| decode.token(pool, true)).unwrap();
+//!     decode.checksum()
+//! };
+//! assert_eq!(checksum(Backend::Epoch), checksum(Backend::Serial));
+//! ```
+
+mod backend;
+pub mod data;
+mod decode;
+pub mod decode_suite;
+pub mod dispatch;
+pub mod matvec;
+pub mod protocol;
+mod shape;
+mod spawn;
+pub mod stats;
+pub mod work;
+
+pub use self::backend::{Backend, PoolError};
+pub use self::data::SplitMix64;
+pub use self::decode::Decode;
+pub use self::shape::{MatrixShape, ModelShape};
+pub use self::spawn::Spawn;

@@ -1,2 +1,27 @@
-//! The tasks of this workspace.
-fn main() {}
+//! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `tidy`, `topology`.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod ci;
+mod cli;
+mod loom;
+mod mutants;
+mod tidy;
+mod topology;
+mod workspace;
+
+use std::process::ExitCode;
+
+use crate::cli::Task;
+
+fn main() -> ExitCode {
+    cli::exit_code(match cli::parse() {
+        Ok(Task::Bench(options)) => bench::run(options),
+        Ok(Task::Ci(options)) => ci::run(&options.steps),
+        Ok(Task::Loom(options)) => loom::run(&options),
+        Ok(Task::Tidy) => tidy::run(),
+        Ok(Task::Topology) => topology::run(),
+        Err(error) => Err(error),
+    })
+}

@@ -1,0 +1,64 @@
+//! Numbers for people.
+
+/// A number with its unit, to three digits; nanoseconds grow into µs and ms.
+pub(crate) fn quantity(value: f64, unit: &str) -> String {
+    let (value, unit) = match (unit, value.abs()) {
+        ("ns", ..999.5) => return format!("{value:.0} ns"),
+        ("ns", ..999.5e3) => (value / 1e3, "µs"),
+        ("ns", _) => (value / 1e6, "ms"),
+        ("tokens/s", _) => (value, "/s"),
+        _ => (value, unit),
+    };
+    format!("{} {unit}", digits(value))
+}
+
+/// Three digits of a number, without an exponent.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        99.95.. => format!("{value:.0}"),
+        9.995.. => format!("{value:.1}"),
+        0.0995.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Two ratios as a range, or one of them if they look the same.
+pub(crate) fn range(low: f64, high: f64) -> String {
+    let (low, high) = (digits(low), digits(high));
+    if low == high { low } else { format!("{low}–{high}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities() {
+        let cases = [
+            (-12.4, "ns", "-12 ns"),
+            (999.4, "ns", "999 ns"),
+            (999.7, "ns", "1.00 µs"),
+            (20_373.0, "ns", "20.4 µs"),
+            (3_100_000.0, "ns", "3.10 ms"),
+            (12.345, "GB/s", "12.3 GB/s"),
+            (99.97, "%", "100 %"),
+            (130.4, "tokens/s", "130 /s"),
+        ];
+        for (value, unit, expected) in cases {
+            assert_eq!(quantity(value, unit), expected);
+        }
+    }
+
+    #[test]
+    fn ranges() {
+        let cases = [
+            (0.012, 0.0154, "0.012–0.015"),
+            (1.0, 1.0, "1.00"),
+            (0.98, 1.204, "0.98–1.20"),
+            (99.91, 250.4, "99.9–250"),
+        ];
+        for (low, high, expected) in cases {
+            assert_eq!(range(low, high), expected);
+        }
+    }
+}

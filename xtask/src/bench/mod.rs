@@ -1,0 +1,94 @@
+//! `cargo xtask bench`: every backend in a process of its own, rounds interleaved, ratios paired.
+//!
+//! | Step | File |
+//! |---|---|
+//! | settings from the options; out folder and baseline checked before anything is measured | `settings.rs` |
+//! | what this machine is, and what others did on it meanwhile | `machine.rs`, `neighbours.rs` |
+//! | the measuring binary, built and run | `runner.rs` |
+//! | rounds, their order, the clock | `rounds.rs` |
+//! | values by case and backend, checksums compared | `series.rs` |
+//! | medians, intervals, paired ratios | `stats.rs` |
+//! | `results.json` | `results.rs` |
+//! | comparison with an earlier run; whether a run is whole | `baseline.rs`, `check.rs` |
+//! | what stands together; its table, and one line about it | `section.rs`, `table.rs`, `reading.rs` |
+//! | tables on the terminal | `terminal.rs`, `format.rs` |
+//! | `report.html` | `report.rs`, `plot.rs` |
+
+mod baseline;
+mod check;
+mod format;
+mod machine;
+mod neighbours;
+mod plot;
+mod reading;
+mod report;
+mod results;
+mod rounds;
+mod runner;
+mod section;
+mod series;
+mod settings;
+mod stats;
+mod table;
+mod terminal;
+
+use std::fs;
+
+use anyhow::Context;
+
+use self::results::Results;
+use self::section::Section;
+use self::settings::Settings;
+use self::table::Table;
+use crate::cli::BenchOptions;
+
+/// Measures, writes `results.json` and `report.html`, and prints the tables.
+pub(crate) fn run(options: BenchOptions) -> anyhow::Result<()> {
+    if let Some(folder) = &options.check {
+        return check::run(folder);
+    }
+    let settings = Settings::new(options)?;
+    let runner = runner::Runner::build()?;
+    let mut machine = machine::Machine::detect(settings.threads);
+    let neighbours = neighbours::Neighbours::watch();
+    let measured = rounds::measure(&settings, &runner)?;
+    machine.set_busy_elsewhere(neighbours.busy_cpus());
+    measured.series.check()?;
+    machine.isa.clone_from(&measured.series.isa);
+    machine.notes.extend(settings.notes.iter().chain(&measured.series.notes).cloned());
+    machine.notes.extend(settings.cache_notes(machine.last_level_cache_mib));
+    let mut results = Results::new(machine, measured.rounds, &measured.series);
+    results.machine.notes.extend(results.ceiling_note());
+    let changes = settings
+        .baseline
+        .as_ref()
+        .map(|old| Table::of_changes(&baseline::compare(old, &results, &measured.series)));
+    publish(&settings, &results, changes.as_ref())
+}
+
+/// Writes the two files and prints the tables.
+fn publish(settings: &Settings, results: &Results, changes: Option<&Table>) -> anyhow::Result<()> {
+    let reference = settings.reference();
+    let sections: Vec<(Section<'_>, Table)> = Section::all(results)
+        .into_iter()
+        .map(|section| {
+            let table = Table::of_section(&section, results, reference);
+            (section, table)
+        })
+        .collect();
+    let tables = sections.iter().map(|(_, table)| table).chain(changes).cloned();
+    println!("{}", terminal::text(&tables.collect::<Vec<_>>(), reference.name()));
+    let caveats = settings.baseline.as_ref().map(|old| baseline::caveats(old, results));
+    let caveats = caveats.unwrap_or_default();
+    for note in results.machine.notes.iter().chain(&caveats) {
+        println!("note: {note}");
+    }
+    let json = results.to_json()?;
+    let html = report::html(results, &sections, changes, settings)?;
+    for (name, content) in [("results.json", json), ("report.html", html)] {
+        let path = settings.out.join(name);
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("wrote {}", path.display());
+    }
+    Ok(())
+}

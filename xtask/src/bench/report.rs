@@ -1,0 +1,204 @@
+//! `report.html`: plots, tables, the machine and how to repeat it, in one file without outside references.
+
+use std::fmt::Write;
+
+use super::baseline::{Verdict, caveats};
+use super::plot;
+use super::results::Results;
+use super::section::Section;
+use super::settings::Settings;
+use super::stats::coverage;
+use super::table::{Cell, Table};
+
+const STYLE: &str = include_str!("report.css");
+
+/// The whole page. `changes` is the comparison with the baseline, if there is one.
+pub(crate) fn html(
+    results: &Results,
+    sections: &[(Section<'_>, Table)],
+    changes: Option<&Table>,
+    settings: &Settings,
+) -> anyhow::Result<String> {
+    let mut page = String::new();
+    write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>xtask bench: {cpu}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <h1>What the pool is worth here</h1>\n<p class=\"soft\">{cpu}, {threads} threads per pool, \
+         {rounds} rounds</p>\n",
+        cpu = escape(&results.machine.cpu),
+        threads = results.machine.threads,
+        rounds = results.rounds,
+    )?;
+    page.push_str(&legend(settings));
+    for (section, table) in sections {
+        page.push_str(&html_section(table, &plot::svg(section)?));
+    }
+    if let Some(table) = changes {
+        page.push_str(&html_section(table, ""));
+    }
+    page.push_str(&method(results, settings));
+    page.push_str(&machine(results, settings));
+    page.push_str("</body>\n</html>\n");
+    Ok(page)
+}
+
+/// The colours of the backends.
+fn legend(settings: &Settings) -> String {
+    let entries = settings.backends.iter().map(|backend| {
+        let plotters::style::RGBColor(red, green, blue) = plot::color(backend.name());
+        format!("<span><i style=\"background:rgb({red},{green},{blue})\"></i>{backend}</span>")
+    });
+    format!("<div class=\"legend\">{}</div>\n", entries.collect::<String>())
+}
+
+/// Heading, reading, plot and table.
+fn html_section(table: &Table, plot: &str) -> String {
+    format!(
+        "<h2>{}</h2>\n<p class=\"reading\">{}</p>\n<div class=\"plot\">{plot}</div>\n{}",
+        escape(&table.title),
+        escape(&table.reading),
+        html_table(table),
+    )
+}
+
+fn html_table(table: &Table) -> String {
+    let header: String =
+        table.header.iter().map(|title| format!("<th>{}</th>", escape(title))).collect();
+    let rows = table.rows.iter().map(|row| {
+        let cells: String = row.iter().map(html_cell).collect();
+        format!("<tr>{cells}</tr>\n")
+    });
+    let body: String = rows.collect();
+    format!(
+        "<div class=\"scroll\"><table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n"
+    )
+}
+
+fn html_cell(cell: &Cell) -> String {
+    let class = match cell.verdict {
+        Some(Verdict::Better) => "better",
+        Some(Verdict::Worse) => "worse",
+        Some(Verdict::Noise) | None => "",
+    };
+    let value = escape(&cell.value);
+    match cell.detail.as_str() {
+        "" => format!("<td class=\"{class} plain\">{value}</td>"),
+        detail => format!("<td class=\"{class}\">{value}<small>{}</small></td>", escape(detail)),
+    }
+}
+
+/// What the numbers are, in the words a reader needs.
+fn method(results: &Results, settings: &Settings) -> String {
+    let sure = 100.0 * coverage(results.rounds, 1);
+    format!(
+        "<h2>How to read this</h2>\n\
+         <p>Each backend ran in a process of its own. A round gives one value per backend; whiskers and \
+         ranges are intervals around the median of {rounds} rounds, read off the ordered values (lowest \
+         to highest would hold the true median with {sure:.0} %). Ratios are taken within a round and \
+         then ordered, against <b>{reference}</b>. A ratio whose interval includes 1 is inside the noise \
+         (~).</p>\n\
+         <p>The ideal of a job is the time in which the calling thread alone does one thread's share of \
+         it, measured beside the job. An overhead that is smaller than the clock or the spread of the \
+         ideal can show counts as that much in a ratio. <code>rayon</code> is called from a thread \
+         outside its pool, as an engine's decode loop calls it; <code>rayon-inside</code> runs the loop on \
+         one of its workers. Per cent of the ceiling is the best matvec pass against the best pass of \
+         several read loops on the same threads, taking turns. In the decode replay every step needs the output of the \
+         one before, and all backends gave the same bits.</p>\n",
+        rounds = results.rounds,
+        reference = settings.reference(),
+    )
+}
+
+/// Facts, notes and the command that repeats the run.
+fn machine(results: &Results, settings: &Settings) -> String {
+    let mut facts = results.machine.facts();
+    facts.push(("commit", results.commit.clone()));
+    facts.push(("compiler", results.rustc.clone()));
+    let rows: String = facts
+        .iter()
+        .map(|(name, value)| {
+            format!("<tr><td>{}</td><td>{}</td></tr>\n", escape(name), escape(value))
+        })
+        .collect();
+    let caveats = settings.baseline.as_ref().map(|old| caveats(old, results)).unwrap_or_default();
+    let notes = results.machine.notes.iter().chain(&caveats);
+    let notes: String = notes.map(|note| format!("<p>Note: {}.</p>\n", escape(note))).collect();
+    format!(
+        "<h2>Machine</h2>\n<div class=\"scroll\"><table class=\"facts\"><tbody>\n{rows}</tbody></table></div>\n\
+         {notes}<h2>Repeat it</h2>\n<pre>{}</pre>\n\
+         <p class=\"soft\">Every number is in <code>results.json</code> beside this file; give its folder \
+         to <code>--baseline</code> to compare a later run with this one.</p>\n",
+        escape(&command(settings)),
+    )
+}
+
+/// The command line of this run.
+fn command(settings: &Settings) -> String {
+    let mut suites: Vec<&str> = settings.tasks.iter().map(|task| task.suite.name()).collect();
+    suites.dedup();
+    let mut shapes: Vec<&str> = settings.tasks.iter().map(|task| task.shape.name).collect();
+    shapes.sort_unstable();
+    shapes.dedup();
+    let backends: Vec<&str> = settings.backends.iter().map(|backend| backend.name()).collect();
+    let mut words = vec!["cargo xtask bench".to_owned(), suites.join(" ")];
+    if settings.quick {
+        words.push("--quick".into());
+    }
+    words.push(format!("--backends {} --threads {}", backends.join(","), settings.threads));
+    if let [shape] = shapes[..] {
+        words.push(format!("--shape {shape}"));
+    }
+    words.join(" ")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use benches::Backend;
+
+    use super::super::results::tests::example;
+    use super::*;
+    use crate::cli::BenchOptions;
+
+    #[test]
+    fn the_page_is_whole_and_refers_to_nothing_outside() {
+        let (mut results, _) = example();
+        results.machine.cpu = "A <fast> & \"quiet\" one".into();
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings::new(BenchOptions {
+            suites: Vec::new(),
+            quick: true,
+            backends: Backend::DEFAULT.to_vec(),
+            threads: Some(2),
+            shape: None,
+            out: Some(folder.path().to_owned()),
+            baseline: None,
+            check: None,
+        })
+        .unwrap();
+        let sections = Section::all(&results).into_iter().map(|section| {
+            let table = Table::of_section(&section, &results, Backend::Rayon);
+            (section, table)
+        });
+        let sections: Vec<_> = sections.collect();
+        let page = html(&results, &sections, Some(&sections[0].1), &settings).unwrap();
+        for part in [
+            "<svg",
+            "A &lt;fast&gt; &amp; &quot;quiet&quot; one",
+            "170 ns",
+            "cargo xtask bench dispatch matvec decode --quick --backends serial,spawn,rayon,epoch,epoch-spin0 --threads 2 --shape SmolLM2-135M",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        let outside = ["src=", "href=", "@import", "url("];
+        for word in outside {
+            assert!(!page.contains(word), "{word}");
+        }
+        assert!(page.trim_end().ends_with("</html>"));
+    }
+}

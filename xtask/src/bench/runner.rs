@@ -1,0 +1,154 @@
+//! The measuring binary: built once, run once per backend, task and round.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use benches::Backend;
+use benches::protocol::{Report, Request};
+
+use crate::workspace::cargo;
+
+/// Time a process has beyond its budget; longer than any set-up, so that a hang becomes an error.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The measuring binary.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    binary: PathBuf,
+}
+
+impl Runner {
+    /// Builds the binary with the release profile and finds out where cargo put it.
+    pub(crate) fn build() -> anyhow::Result<Self> {
+        eprintln!("building the measuring binary (release profile)");
+        let output = cargo()
+            .args([
+                "build",
+                "--release",
+                "--quiet",
+                "--package",
+                "benches",
+                "--bin",
+                "bench-runner",
+            ])
+            .arg("--message-format=json-render-diagnostics")
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot run cargo")?;
+        ensure!(output.status.success(), "the measuring binary does not build");
+        let messages = String::from_utf8_lossy(&output.stdout);
+        let binary = messages.lines().find_map(executable).context("cargo named no executable")?;
+        Ok(Self { binary })
+    }
+
+    /// Measures one request in a process of its own.
+    pub(crate) fn run(&self, request: &Request) -> anyhow::Result<Report> {
+        let what = format!("{} on {}", request.suite, request.backend);
+        let mut command = Command::new(&self.binary);
+        command.arg(serde_json::to_string(request)?);
+        let output = output_within(&mut command, PATIENCE + request.budget())
+            .with_context(|| format!("measuring {what}"))?;
+        if !output.success {
+            bail!("measuring {what} failed ({}): {}", output.status, output.stderr.trim());
+        }
+        let report: Report = serde_json::from_str(&output.stdout).with_context(|| {
+            format!("measuring {what} gave no report: {}", output.stderr.trim())
+        })?;
+        let (found, wanted) = (report.participants, request.threads);
+        let as_wanted = found == wanted || request.backend == Backend::Serial;
+        ensure!(as_wanted, "measuring {what}: the pool has {found} participants, not {wanted}");
+        Ok(report)
+    }
+}
+
+/// The path of `bench-runner` in one line of cargo's messages, if the line has it.
+fn executable(message: &str) -> Option<PathBuf> {
+    let message: serde_json::Value = serde_json::from_str(message).ok()?;
+    let is_ours =
+        message["reason"] == "compiler-artifact" && message["target"]["name"] == "bench-runner";
+    is_ours.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+}
+
+/// What a finished process left behind.
+struct Output {
+    success: bool,
+    status: String,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a command to its end, without polling it; kills it if that takes longer than `limit`.
+fn output_within(command: &mut Command, limit: Duration) -> anyhow::Result<Output> {
+    let spawned =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = spawned.context("cannot start")?;
+    let stdout = collect(child.stdout.take());
+    let stderr = collect(child.stderr.take());
+    let Ok(stdout) = stdout.recv_timeout(limit) else {
+        child.kill().context("cannot end a process that hangs")?;
+        child.wait()?;
+        return Err(anyhow!("no answer within {} s", limit.as_secs()));
+    };
+    let status = child.wait()?;
+    let stderr = stderr.recv().unwrap_or_default();
+    Ok(Output { success: status.success(), status: status.to_string(), stdout, stderr })
+}
+
+/// Reads a pipe to its end on a thread of its own; the text arrives when the pipe closes.
+fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is all there is to show.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_executable_is_found_in_cargos_messages() {
+        let ours = r#"{"reason":"compiler-artifact","target":{"name":"bench-runner"},"executable":"t/bench-runner"}"#;
+        let cases = [
+            (ours, Some("t/bench-runner")),
+            (
+                r#"{"reason":"compiler-artifact","target":{"name":"benches"},"executable":null}"#,
+                None,
+            ),
+            (r#"{"reason":"build-finished","success":true}"#, None),
+            ("no json", None),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(executable(message), expected.map(PathBuf::from), "{message}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_that_fails_leaves_its_words() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo out; echo err >&2; exit 3"]);
+        let output = output_within(&mut command, PATIENCE).unwrap();
+        assert!(!output.success);
+        assert_eq!((output.stdout.trim(), output.stderr.trim()), ("out", "err"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_that_hangs_is_ended() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec sleep 600"]);
+        assert!(output_within(&mut command, Duration::from_millis(1)).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! Which results stand together: one metric of one suite, and of one model shape where there is one.
+
+use benches::ModelShape;
+use benches::protocol::Suite;
+
+use super::results::{Results, Row};
+
+/// A metric that has a table and a plot of its own. The rest is in `results.json`.
+#[derive(Debug)]
+struct Shown {
+    suite: Suite,
+    metric: &'static str,
+    title: &'static str,
+}
+
+/// The metrics shown, in order.
+const SHOWN: &[Shown] = &[
+    Shown {
+        suite: Suite::Dispatch,
+        metric: "overhead_p50",
+        title: "dispatch: time of a job over its ideal, median",
+    },
+    Shown {
+        suite: Suite::Dispatch,
+        metric: "overhead_mean",
+        title: "dispatch: time of a job over its ideal, mean",
+    },
+    Shown { suite: Suite::Matvec, metric: "bandwidth", title: "matvec: weights streamed" },
+    Shown {
+        suite: Suite::Matvec,
+        metric: "of_ceiling",
+        title: "matvec: per cent of what the same threads can read",
+    },
+    Shown { suite: Suite::Decode, metric: "tokens_per_s", title: "decode: tokens per second" },
+];
+
+/// Whether a metric is one of those shown.
+pub(crate) fn is_shown(metric: &str) -> bool {
+    SHOWN.iter().any(|shown| shown.metric == metric)
+}
+
+/// The results of one table and one plot.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Section<'a> {
+    pub(crate) title: String,
+    pub(crate) rows: Vec<&'a Row>,
+    /// What the names of its cases have in common.
+    prefix: String,
+}
+
+impl<'a> Section<'a> {
+    /// Every section that has results.
+    pub(crate) fn all(results: &'a Results) -> Vec<Self> {
+        SHOWN.iter().flat_map(|shown| sections_of(results, shown)).collect()
+    }
+
+    /// The name of a row's case without what all of them share.
+    pub(crate) fn case(&self, row: &'a Row) -> &'a str {
+        row.case.strip_prefix(&self.prefix).unwrap_or(&row.case)
+    }
+
+    /// The cases, short, in order.
+    pub(crate) fn cases(&self) -> Vec<&'a str> {
+        distinct(self.rows.iter().map(|row| self.case(row)))
+    }
+
+    /// The backends, in order.
+    pub(crate) fn backends(&self) -> Vec<&'a str> {
+        distinct(self.rows.iter().map(|row| row.backend.as_str()))
+    }
+}
+
+fn sections_of<'a>(results: &'a Results, shown: &Shown) -> Vec<Section<'a>> {
+    let rows = results.results.iter();
+    let rows: Vec<&Row> =
+        rows.filter(|row| row.suite == shown.suite && row.metric == shown.metric).collect();
+    let prefixes = match shown.suite {
+        Suite::Dispatch => vec![(String::new(), shown.title.to_owned())],
+        Suite::Matvec | Suite::Decode => ModelShape::ALL
+            .iter()
+            .map(|shape| (format!("{}-", shape.slug()), format!("{}, {shape}", shown.title)))
+            .collect(),
+    };
+    let sections = prefixes.into_iter().map(|(prefix, title)| {
+        let rows = rows.iter().filter(|row| row.case.starts_with(&prefix)).copied().collect();
+        Section { title, rows, prefix }
+    });
+    sections.filter(|section| !section.rows.is_empty()).collect()
+}
+
+/// Each item once, in order of first appearance.
+fn distinct<'a>(items: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::tests::example;
+    use super::*;
+
+    #[test]
+    fn each_shape_has_a_section_with_short_case_names() {
+        let (mut results, _) = example();
+        let row = results.results[0].clone();
+        for case in ["smollm2-135m-separate", "smollm2-135m-grouped", "llama-3.2-1b-separate"] {
+            let metric = "tokens_per_s".into();
+            let (suite, case) = (Suite::Decode, case.into());
+            results.results.push(Row { suite, case, metric, ..row.clone() });
+        }
+        let sections = Section::all(&results);
+        let titles: Vec<&str> = sections.iter().map(|section| section.title.as_str()).collect();
+        assert_eq!(
+            titles,
+            [
+                "dispatch: time of a job over its ideal, median",
+                "decode: tokens per second, SmolLM2-135M",
+                "decode: tokens per second, Llama-3.2-1B",
+            ]
+        );
+        assert_eq!(sections[0].cases(), ["2us-x2-gap20us"]);
+        assert_eq!(sections[0].backends(), ["rayon", "epoch"]);
+        assert_eq!(sections[1].cases(), ["separate", "grouped"]);
+    }
+}

@@ -1,0 +1,166 @@
+//! What the processes reported, sorted by case, and checked against each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{bail, ensure};
+use benches::Backend;
+use benches::protocol::{Better, Report, Suite};
+
+/// One metric of one case: a value per backend and round.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) suite: Suite,
+    pub(crate) case: String,
+    pub(crate) metric: String,
+    pub(crate) unit: String,
+    pub(crate) better: Better,
+    /// The coarsest resolution any process had; see `Estimate::of_ratios`.
+    pub(crate) resolution: f64,
+    /// Backends in the order in which they first reported, each with one value per round.
+    pub(crate) values: Vec<(Backend, Vec<f64>)>,
+}
+
+/// Everything measured so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SeriesSet {
+    pub(crate) all: Vec<Series>,
+    pub(crate) isa: String,
+    pub(crate) notes: Vec<String>,
+    checksums: BTreeMap<String, BTreeMap<String, BTreeSet<Backend>>>,
+}
+
+impl SeriesSet {
+    /// Takes in what one process reported.
+    pub(crate) fn add(&mut self, suite: Suite, backend: Backend, report: Report) {
+        for (case, checksum) in report.checksums {
+            let seen = self.checksums.entry(case).or_default();
+            seen.entry(checksum).or_default().insert(backend);
+        }
+        for note in report.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        self.isa = report.isa;
+        for measurement in report.measurements {
+            let found = self.all.iter().position(|series| {
+                series.suite == suite
+                    && series.case == measurement.case
+                    && series.metric == measurement.metric
+            });
+            let index = found.unwrap_or_else(|| {
+                self.all.push(Series {
+                    suite,
+                    case: measurement.case,
+                    metric: measurement.metric,
+                    unit: measurement.unit,
+                    better: measurement.better,
+                    resolution: 0.0,
+                    values: Vec::new(),
+                });
+                self.all.len() - 1
+            });
+            self.all[index].push(backend, measurement.value, measurement.resolution);
+        }
+    }
+
+    /// Every backend must have computed the same bits, and every value must be a number.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        for (case, by_checksum) in &self.checksums {
+            if by_checksum.len() > 1 {
+                let groups: Vec<String> = by_checksum
+                    .iter()
+                    .map(|(checksum, backends)| {
+                        let names: Vec<&str> = backends.iter().map(|b| b.name()).collect();
+                        format!("{} {checksum}", names.join(", "))
+                    })
+                    .collect();
+                bail!("the backends disagree about the bits of {case}: {}", groups.join("; "));
+            }
+        }
+        for series in &self.all {
+            for (backend, values) in &series.values {
+                ensure!(
+                    values.iter().all(|value| value.is_finite()),
+                    "{} of {} on {backend} is not a number",
+                    series.metric,
+                    series.case
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Series {
+    fn push(&mut self, backend: Backend, value: f64, resolution: f64) {
+        self.resolution = self.resolution.max(resolution);
+        match self.values.iter_mut().find(|(known, _)| *known == backend) {
+            Some((_, values)) => values.push(value),
+            None => self.values.push((backend, vec![value])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use benches::protocol::Measurement;
+
+    use super::*;
+
+    fn report(value: f64, checksum: &str) -> Report {
+        let measurement = Measurement {
+            case: "tiny-grouped".into(),
+            metric: "tokens_per_s".into(),
+            unit: "tokens/s".into(),
+            better: Better::Higher,
+            value,
+            resolution: value / 100.0,
+            samples: vec![value],
+        };
+        Report {
+            participants: 2,
+            isa: "scalar".into(),
+            measurements: vec![measurement],
+            checksums: BTreeMap::from([("tiny".into(), checksum.into())]),
+            notes: vec!["a note".into()],
+        }
+    }
+
+    #[test]
+    fn values_are_sorted_by_backend_and_round() {
+        let mut set = SeriesSet::default();
+        for (backend, value) in [
+            (Backend::Epoch, 1.0),
+            (Backend::Rayon, 2.0),
+            (Backend::Rayon, 3.0),
+            (Backend::Epoch, 4.0),
+        ] {
+            set.add(Suite::Decode, backend, report(value, "ab"));
+        }
+        assert_eq!(set.all.len(), 1);
+        assert_eq!(
+            set.all[0].values,
+            [(Backend::Epoch, vec![1.0, 4.0]), (Backend::Rayon, vec![2.0, 3.0])]
+        );
+        assert_eq!(set.all[0].resolution, 0.04);
+        assert_eq!(set.notes, ["a note"]);
+        assert!(set.check().is_ok());
+    }
+
+    #[test]
+    fn other_bits_are_an_error_that_names_the_backends() {
+        let mut set = SeriesSet::default();
+        set.add(Suite::Decode, Backend::Serial, report(1.0, "ab"));
+        set.add(Suite::Decode, Backend::Epoch, report(1.0, "cd"));
+        let error = set.check().unwrap_err().to_string();
+        assert!(error.contains("serial ab") && error.contains("epoch cd"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_an_error() {
+        let mut set = SeriesSet::default();
+        set.add(Suite::Decode, Backend::Serial, report(f64::NAN, "ab"));
+        assert!(set.check().is_err());
+    }
+}

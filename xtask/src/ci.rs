@@ -1,0 +1,93 @@
+//! `cargo xtask ci`: exactly what continuous integration runs, step by step.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::cli::LoomOptions;
+use crate::workspace::{cargo, step};
+use crate::{loom, tidy};
+
+/// One thing that must pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Fmt,
+    Clippy,
+    Test,
+    Doc,
+    Tidy,
+    Loom,
+}
+
+impl Step {
+    /// Every step, quick ones first.
+    const ALL: &[Self] = &[Self::Fmt, Self::Clippy, Self::Test, Self::Doc, Self::Tidy, Self::Loom];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Clippy => "clippy",
+            Self::Test => "test",
+            Self::Doc => "doc",
+            Self::Tidy => "tidy",
+            Self::Loom => "loom",
+        }
+    }
+
+    fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::Fmt => step(cargo().args(["fmt", "--all", "--", "--check"])),
+            Self::Clippy => {
+                let clippy = ["clippy", "--workspace", "--all-targets", "--all-features"];
+                step(cargo().args(clippy).args(["--", "-D", "warnings"]))
+            }
+            Self::Test => step(cargo().args(["test", "--workspace"])),
+            Self::Doc => {
+                let doc = ["doc", "--workspace", "--all-features", "--no-deps"];
+                step(cargo().args(doc).env("RUSTDOCFLAGS", "-D warnings"))
+            }
+            Self::Tidy => {
+                eprintln!("\n$ cargo xtask tidy");
+                tidy::run()
+            }
+            Self::Loom => loom::run(&LoomOptions::default()),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Step {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|step| step.name() == name);
+        found.copied().ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|step| step.name()).collect();
+            format!("unknown step `{name}`; the steps are {}", names.join(", "))
+        })
+    }
+}
+
+/// Runs the steps in the order given, or all; stops at the first that fails.
+pub(crate) fn run(steps: &[Step]) -> anyhow::Result<()> {
+    let steps = if steps.is_empty() { Step::ALL } else { steps };
+    steps.iter().try_for_each(|step| step.run())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_parse_and_errors_list_them() {
+        for &step in Step::ALL {
+            assert_eq!(step.name().parse::<Step>().unwrap(), step);
+        }
+        let error = "deploy".parse::<Step>().unwrap_err();
+        assert!(error.contains("fmt, clippy, test, doc, tidy, loom"), "{error}");
+    }
+}

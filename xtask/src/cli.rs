@@ -1,0 +1,172 @@
+//! The command line: what can be asked, and how a mistake is answered.
+//!
+//! A mistake in the arguments is one line on the standard error and exit code 2; a task that fails is one
+//! line and exit code 1.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use benches::protocol::Suite;
+use benches::{Backend, ModelShape};
+use clap::error::ErrorKind;
+use clap::{Args, Parser};
+
+use crate::ci::Step;
+
+/// More participants than this are a slip of the finger, not a machine.
+const MAX_THREADS: usize = 1024;
+
+/// The tasks of this workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub(crate) enum Task {
+    /// Measure the backends against each other on this machine.
+    Bench(BenchOptions),
+    /// Run what continuous integration runs: fmt, clippy, test, doc, loom, tidy.
+    Ci(CiOptions),
+    /// Check the pool's protocol under loom.
+    Loom(LoomOptions),
+    /// Check the text rules of this workspace.
+    Tidy,
+    /// Print what this machine looks like and the pool plan, with the reasons.
+    Topology,
+}
+
+/// What `bench` can be told.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchOptions {
+    /// Suites to run: dispatch, matvec, decode. All if none is named.
+    #[arg(value_name = "SUITE")]
+    pub(crate) suites: Vec<Suite>,
+    /// A first look in under a minute.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Backends, comma separated, of serial, spawn, rayon, rayon-inside, epoch, epoch-spin0.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = Backend::DEFAULT.to_vec())]
+    pub(crate) backends: Vec<Backend>,
+    /// Participants, the calling thread included. By default what `cargo xtask topology` advises.
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    pub(crate) threads: Option<usize>,
+    /// Model shape: SmolLM2-135M, Qwen2.5-0.5B, Llama-3.2-1B. By default the first, and all of them in a full decode.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) shape: Option<ModelShape>,
+    /// Folder for results.json and report.html. By default `bench` in the target folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Folder of an earlier run to compare with.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Measure nothing: check that the results of a run in this folder are whole.
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    pub(crate) check: Option<PathBuf>,
+}
+
+/// What `ci` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct CiOptions {
+    /// Steps to run: fmt, clippy, test, doc, tidy, loom. All if none is named.
+    #[arg(value_name = "STEP")]
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What `loom` can be told.
+#[derive(Debug, Default, Args)]
+pub(crate) struct LoomOptions {
+    /// Weaken each ordering of the protocol in turn; the models must notice every time.
+    #[arg(long, conflicts_with = "args")]
+    pub(crate) mutants: bool,
+    /// Handed to `cargo test`, such as the name of a model.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<String>,
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("a pool needs at least 1 thread".into()),
+        Ok(threads) if threads <= MAX_THREADS => Ok(threads),
+        _ => Err(format!("a whole number from 1 to {MAX_THREADS} is needed")),
+    }
+}
+
+/// A mistake of the caller: exit code 2.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// The task asked for. Prints the help and leaves the process if that was asked for.
+pub(crate) fn parse() -> anyhow::Result<Task> {
+    Task::try_parse().map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let tasks = "bench, ci, loom, tidy and topology";
+            UsageError(format!("no task named; the tasks are {tasks}")).into()
+        }
+        _ => UsageError(one_line(&error.to_string())).into(),
+    })
+}
+
+/// The part of a clap message that says what is wrong, on one line.
+fn one_line(message: &str) -> String {
+    let lines = message.lines().map(str::trim);
+    let said =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let words: Vec<&str> = said.filter(|line| !line.is_empty()).collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
+}
+
+/// Tells the outcome: 0, 2 after a [`UsageError`], else 1; the error on one line.
+pub(crate) fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    let message = format!("{error:#}");
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    eprintln!("error: {}", lines.join(" "));
+    ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        use clap::CommandFactory;
+        Task::command().debug_assert();
+    }
+
+    #[test]
+    fn clap_messages_shrink_to_one_line() {
+        let cases = [
+            (
+                "error: unexpected argument '--x' found\n\nUsage: a b\n\nFor more information",
+                "unexpected argument '--x' found",
+            ),
+            ("error: required:\n  <A>\n\nUsage: a", "required: <A>"),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(one_line(message), expected);
+        }
+    }
+
+    #[test]
+    fn thread_counts() {
+        let cases = [
+            ("0", None),
+            ("1", Some(1)),
+            ("1024", Some(1024)),
+            ("1025", None),
+            ("two", None),
+            ("-1", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_threads(text).ok(), expected, "{text}");
+        }
+    }
+}

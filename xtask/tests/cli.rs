@@ -1,0 +1,103 @@
+//! Mistakes on the command line: one line that says what is wrong, exit code 2, nothing measured.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn xtask(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_xtask")).args(arguments).output().unwrap()
+}
+
+/// Checks that `arguments` are refused; returns the line that says why.
+fn refusal(arguments: &[&str]) -> String {
+    let output = xtask(arguments);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    stderr
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn mistakes_in_the_arguments() {
+    let cases: [&[&str]; 15] = [
+        &[],
+        &["benhc"],
+        &["bench", "latency"],
+        &["bench", "--backends", "tbb"],
+        &["bench", "--backends", "epoch,tbb"],
+        &["bench", "--backends", ""],
+        &["bench", "--threads", "0"],
+        &["bench", "--threads", "many"],
+        &["bench", "--threads"],
+        &["bench", "--shape", "gpt-2"],
+        &["bench", "--unknown"],
+        &["bench", "--quick", "--check", "."],
+        &["ci", "now"],
+        &["loom", "--mutants", "no_wakeup_is_lost"],
+        &["topology", "--json"],
+    ];
+    for arguments in cases {
+        refusal(arguments);
+    }
+}
+
+#[test]
+fn the_line_names_what_would_have_been_right() {
+    assert!(refusal(&["bench", "latency"]).contains("dispatch, matvec, decode"));
+    assert!(refusal(&["bench", "--backends", "tbb"]).contains("epoch-spin0"));
+    assert!(refusal(&["bench", "--shape", "gpt-2"]).contains("Llama-3.2-1B"));
+    assert!(refusal(&["bench", "--threads", "0"]).contains("at least 1 thread"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    for out in [file.clone(), file.join("below")] {
+        let line = refusal(&["bench", "--quick", "--out", path(&out)]);
+        assert!(line.contains(path(&out)), "{line}");
+    }
+}
+
+#[test]
+fn a_baseline_that_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let baseline = folder.path().join("baseline");
+    let arguments = ["bench", "--out", path(&out), "--baseline", path(&baseline)];
+    refusal(&arguments);
+    fs::create_dir(&baseline).unwrap();
+    for text in ["", "{", "[]", "{}", r#"{"schema": 99}"#, r#"{"schema": 1, "results": 3}"#] {
+        fs::write(baseline.join("results.json"), text).unwrap();
+        let line = refusal(&arguments);
+        assert!(line.contains("results.json"), "{line}");
+    }
+}
+
+#[test]
+fn results_that_are_not_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    refusal(&["bench", "--check", path(folder.path())]);
+    let empty = r#"{"schema": 1, "machine": {"cpu": "", "logical_cpus": 1, "physical_cores": 1, "quota": null,
+        "last_level_cache_mib": null, "memory_mib": null, "os": "", "isa": "", "threads": 1,
+        "load_average": null, "busy_elsewhere": null, "notes": []}, "commit": "", "rustc": "", "rounds": 1, "results": []}"#;
+    fs::write(folder.path().join("results.json"), empty).unwrap();
+    let output = xtask(&["bench", "--check", path(folder.path())]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn help_is_no_mistake() {
+    for arguments in [&["--help"][..], &["bench", "--help"], &["help", "bench"]] {
+        let output = xtask(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(output.stderr.is_empty() && !output.stdout.is_empty(), "{arguments:?}");
+    }
+}
