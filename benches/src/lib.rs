@@ -31,3 +31,8 @@ pub use self::data::SplitMix64;
 pub use self::decode::Decode;
 pub use self::shape::{MatrixShape, ModelShape};
 pub use self::spawn::Spawn;
+
+/// The examples of the workspace's README use all of its crates, so they are tested here.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

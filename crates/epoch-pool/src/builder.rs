@@ -63,8 +63,10 @@ impl Builder {
         self
     }
 
-    /// Loop turns that a waiter (a worker without work, a caller whose workers still run) spends before it parks.
-    /// Default [`Pool::DEFAULT_SPIN`]; 0 parks at once.
+    /// Turns that a waiter (a worker without work, a caller whose workers still run) spends before it parks. A turn is about
+    /// 40 ns, however long the CPU's pause instruction is; every 64 turns the CPU is offered to whoever waits for it. With more
+    /// participants than CPUs it is offered at every turn, and 100 turns are the most. Default [`Pool::DEFAULT_SPIN`]; 0 parks
+    /// at once.
     #[must_use]
     pub fn spin_budget(mut self, iterations: u32) -> Self {
         self.spin_budget = iterations;

@@ -25,3 +25,4 @@
 //! let mut sum = 0;
 //! pool.run_rows(8, |rows| sum += rows.len());
 //! ```
+#![forbid(unsafe_code)]

@@ -30,7 +30,7 @@ const DEFAULT_WORKERS: usize = 8;
 pub struct Settings {
     /// Threads to spawn, the caller not counted; 0 is serial work.
     pub n_workers: usize,
-    /// Loop turns before a waiter parks.
+    /// Turns, of about 40 ns, before a waiter parks.
     pub spin_iterations: u32,
     /// Variables with junk in them, which count as unset.
     pub ignored: Vec<IgnoredVariable>,

@@ -52,7 +52,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The spin budget of [`Pool::new`], in loop turns. On x86-64 a turn is one `pause`, 40 to 140 cycles.
+    /// The spin budget of [`Pool::new`], in turns. A turn is about 40 ns on every machine, so this is 160 µs: a few times what
+    /// it takes to wake a thread.
     pub const DEFAULT_SPIN: u32 = 4000;
 
     /// The largest number of workers that a pool takes.
@@ -67,8 +68,8 @@ impl Pool {
         Self::builder().workers(n_workers).build()
     }
 
-    /// As [`Pool::new`], with a spin budget: the loop turns that a worker without work, and a caller whose workers still run,
-    /// spend before they park. 0 parks at once.
+    /// As [`Pool::new`], with a spin budget: the turns (of about 40 ns) that a worker without work, and a caller whose workers
+    /// still run, spend before they park. 0 parks at once.
     ///
     /// # Errors
     ///
@@ -81,7 +82,8 @@ impl Pool {
     ///
     /// * `CMF_THREADS`: 0 or 1 means serial, N means N workers (and the caller). Unset: one worker less than
     ///   [`std::thread::available_parallelism`], at most 8; serial if that leaves none.
-    /// * `CMF_POOL_SPIN`: spin iterations before parking; 0 parks at once. Unset: [`Pool::DEFAULT_SPIN`].
+    /// * `CMF_POOL_SPIN`: spin iterations (turns of about 40 ns) before parking; 0 parks at once. Unset:
+    ///   [`Pool::DEFAULT_SPIN`].
     ///
     /// A variable with junk in it is reported on standard error, once per process, and counts as unset. To report it
     /// elsewhere, use [`Settings`].

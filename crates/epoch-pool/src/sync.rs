@@ -1,5 +1,6 @@
 //! Every atomic, cell, fence, spin hint, lock and thread call of this crate, so that the models can swap them for loom's.
 //! `cargo xtask tidy` rejects them elsewhere in `src/`.
+#![forbid(unsafe_code)]
 
 pub(crate) use imp::*;
 
@@ -39,7 +40,6 @@ mod imp {
     pub(crate) use loom::hint::spin_loop;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
     pub(crate) use loom::sync::{Arc, Condvar, Mutex};
-
     pub(crate) use loom::thread::{self, JoinHandle};
 }
 
@@ -59,4 +59,11 @@ pub(crate) fn dispatches() -> u64 {
 /// CPUs that this process can keep busy: its affinity mask and its cgroup quota, as the standard library counts them.
 pub(crate) fn available_parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How long so many spin hints take, of the real kind even in a model.
+pub(crate) fn time_spin_hints(n_hints: u32) -> std::time::Duration {
+    let start = std::time::Instant::now();
+    (0..n_hints).for_each(|_| std::hint::spin_loop());
+    start.elapsed()
 }

@@ -2,9 +2,8 @@
 #![forbid(unsafe_code)]
 
 use std::sync::{OnceLock, PoisonError};
-use std::time::Instant;
 
-use crate::sync::{Condvar, Mutex, available_parallelism, spin_loop, thread};
+use crate::sync::{Condvar, Mutex, available_parallelism, spin_loop, thread, time_spin_hints};
 
 /// How long a waiter watches a word before it blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +38,11 @@ impl SpinPolicy {
             if ready() {
                 return true;
             }
-            if look.is_multiple_of(self.looks_per_yield) { thread::yield_now() } else { spin_loop() }
+            if look.is_multiple_of(self.looks_per_yield) {
+                thread::yield_now()
+            } else {
+                spin_loop()
+            }
         }
         ready()
     }
@@ -52,13 +55,8 @@ fn looks_per_turn() -> u32 {
     const TURN_NS: u128 = 40;
     const SAMPLE: u32 = 256;
     *LOOKS.get_or_init(|| {
-        let sample = |_| {
-            let start = Instant::now();
-            (0..SAMPLE).for_each(|_| std::hint::spin_loop());
-            start.elapsed().as_nanos()
-        };
         // The fastest: interruptions only ever add time.
-        let fastest = (0..8).map(sample).min().unwrap_or(0).max(1);
+        let fastest = (0..8).map(|_| time_spin_hints(SAMPLE).as_nanos()).min().unwrap_or(0).max(1);
         let looks = u128::from(SAMPLE) * TURN_NS / fastest;
         looks.clamp(1, 64) as u32
     })

@@ -30,7 +30,7 @@ impl Verdict {
         match self {
             Self::Better => "better",
             Self::Worse => "worse",
-            Self::Noise => "inside the noise",
+            Self::Noise => "noise",
         }
     }
 
@@ -52,7 +52,7 @@ pub(crate) fn compare(old: &Results, new: &Results, series: &SeriesSet) -> Vec<C
         let same = |s: &&super::series::Series| {
             s.suite == row.suite && s.case == row.case && s.metric == row.metric
         };
-        let floor = series.all.iter().find(same).map_or(0.0, |series| series.resolution);
+        let floor = series.all.iter().find(same).map_or(0.0, |series| series.resolution());
         let estimate = Estimate {
             median: ratio(row.median, before.median, floor),
             low: ratio(row.low, before.high, floor),

@@ -136,7 +136,7 @@ fn rows(series: &Series) -> impl Iterator<Item = Row> {
         let estimate = Ratio::from(Estimate::of(values));
         let others = series.values.iter().filter(move |(other, _)| other != backend);
         let vs = others.map(|(other, others_values)| {
-            let ratio = Estimate::of_ratios(values, others_values, series.resolution);
+            let ratio = Estimate::of_ratios(values, others_values, series.resolution());
             (other.name().to_owned(), ratio.into())
         });
         Row {
@@ -195,7 +195,7 @@ pub(crate) mod tests {
             metric: "overhead_p50".into(),
             unit: "ns".into(),
             better: Better::Lower,
-            resolution: 20.0,
+            resolutions: vec![20.0],
             values: vec![
                 (Backend::Rayon, vec![14_000.0, 20_000.0, 10_000.0]),
                 (Backend::Epoch, vec![170.0, 168.0, 177.0]),

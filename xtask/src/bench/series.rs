@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{bail, ensure};
 use benches::Backend;
 use benches::protocol::{Better, Report, Suite};
+use benches::stats::median;
 
 /// One metric of one case: a value per backend and round.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +15,8 @@ pub(crate) struct Series {
     pub(crate) metric: String,
     pub(crate) unit: String,
     pub(crate) better: Better,
-    /// The coarsest resolution any process had; see `Estimate::of_ratios`.
-    pub(crate) resolution: f64,
+    /// The resolution of each process.
+    pub(crate) resolutions: Vec<f64>,
     /// Backends in the order in which they first reported, each with one value per round.
     pub(crate) values: Vec<(Backend, Vec<f64>)>,
 }
@@ -55,7 +56,7 @@ impl SeriesSet {
                     metric: measurement.metric,
                     unit: measurement.unit,
                     better: measurement.better,
-                    resolution: 0.0,
+                    resolutions: Vec::new(),
                     values: Vec::new(),
                 });
                 self.all.len() - 1
@@ -93,8 +94,14 @@ impl SeriesSet {
 }
 
 impl Series {
+    /// What ratios take for zero (see `Estimate::of_ratios`): the median over the processes, as one of
+    /// them in a bad moment must not blur all others.
+    pub(crate) fn resolution(&self) -> f64 {
+        if self.resolutions.is_empty() { 0.0 } else { median(&self.resolutions) }
+    }
+
     fn push(&mut self, backend: Backend, value: f64, resolution: f64) {
-        self.resolution = self.resolution.max(resolution);
+        self.resolutions.push(resolution);
         match self.values.iter_mut().find(|(known, _)| *known == backend) {
             Some((_, values)) => values.push(value),
             None => self.values.push((backend, vec![value])),
@@ -143,7 +150,7 @@ mod tests {
             set.all[0].values,
             [(Backend::Epoch, vec![1.0, 4.0]), (Backend::Rayon, vec![2.0, 3.0])]
         );
-        assert_eq!(set.all[0].resolution, 0.04);
+        assert_eq!(set.all[0].resolution(), 0.025);
         assert_eq!(set.notes, ["a note"]);
         assert!(set.check().is_ok());
     }

@@ -1,7 +1,9 @@
 //! The tables on a terminal.
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{Attribute, Cell as TextCell, CellAlignment, Color, ContentArrangement};
+use comfy_table::{
+    Attribute, Cell as TextCell, CellAlignment, Color, ContentArrangement, TableComponent,
+};
 
 use super::baseline::Verdict;
 use super::table::{Cell, Table};
@@ -24,6 +26,11 @@ pub(crate) fn text(tables: &[Table], reference: &str) -> String {
 fn draw(table: &Table) -> comfy_table::Table {
     let mut drawn = comfy_table::Table::new();
     drawn.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    if table.rows.iter().flatten().all(|cell| cell.detail.is_empty()) {
+        // Rows of one line need nothing between them.
+        drawn.remove_style(TableComponent::HorizontalLines);
+        drawn.remove_style(TableComponent::MiddleIntersections);
+    }
     let bold = |title: &String| TextCell::new(title).add_attribute(Attribute::Bold);
     drawn.set_width(WIDTH).set_header(table.header.iter().map(bold));
     for row in &table.rows {
