@@ -42,8 +42,14 @@ pub(crate) struct BenchOptions {
     /// A first look in under a minute.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Backends, comma separated, of serial, spawn, rayon, rayon-inside, epoch, epoch-spin0.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = Backend::DEFAULT.to_vec())]
+    /// Backends, comma separated: serial, spawn (threads for each job), rayon (called from outside its pool), rayon-inside (the
+    /// caller is a worker), epoch, epoch-spin0 (its waiters park at once).
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "serial,spawn,rayon,epoch,epoch-spin0"
+    )]
     pub(crate) backends: Vec<Backend>,
     /// Participants, the calling thread included. By default what `cargo xtask topology` advises.
     #[arg(long, value_name = "N", value_parser = parse_threads)]
@@ -57,8 +63,8 @@ pub(crate) struct BenchOptions {
     /// Folder of an earlier run to compare with.
     #[arg(long, value_name = "DIR")]
     pub(crate) baseline: Option<PathBuf>,
-    /// Measure nothing: check that the results of a run in this folder are whole.
-    #[arg(long, value_name = "DIR", exclusive = true)]
+    /// Measure nothing: check that this folder has whole results of the suites and backends given.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "threads", "shape", "out", "baseline"])]
     pub(crate) check: Option<PathBuf>,
 }
 
@@ -119,7 +125,7 @@ fn one_line(message: &str) -> String {
     let said =
         lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let words: Vec<&str> = said.filter(|line| !line.is_empty()).collect();
-    words.join(" ").trim_start_matches("error: ").to_owned()
+    words.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned()
 }
 
 /// Tells the outcome: 0, 2 after a [`UsageError`], else 1; the error on one line.

@@ -1,4 +1,4 @@
-//! `cargo xtask loom`: the pool's protocol under every interleaving that loom can find.
+//! `cargo xtask loom`: the pool's protocol in every order that the memory model allows, up to a number of preemptions.
 //!
 //! The models live beside the code, behind `cfg(all(test, loom))`, and need a build of their own: in
 //! the folder `loom` of the target folder, so that it does not push out the ordinary one.

@@ -7,6 +7,7 @@ mod ci;
 mod cli;
 mod loom;
 mod mutants;
+mod output;
 mod tidy;
 mod topology;
 mod workspace;

@@ -2,19 +2,25 @@
 
 use std::fmt::Write;
 
+use crate::output::print;
 use cpu_topology::{CpuTopology, Reason, explain_cpu_pool, resolve_threads_and_affinity_in};
 
 /// Prints the tree, the plan and the notes.
 pub(crate) fn run() -> anyhow::Result<()> {
     let report = explain_cpu_pool(0, false);
-    println!("This machine, as this process may use it\n{}", tree(&report.topology));
-    println!("The pool that follows\n{}", reasons(&report.reasons));
+    print(&format!("This machine, as this process may use it\n{}", tree(&report.topology)));
+    print(&format!("The pool that follows\n{}", reasons(&report.reasons)));
     let (threads, cpus) =
         resolve_threads_and_affinity_in(report.cpu_threads.threads, &report.topology);
-    println!("A pool of {threads} threads, pinned, would take CPUs {}.", list(&cpus));
-    println!("With a core kept free for a coordinator:\n{}", coordinator_plan());
+    if cpus != report.plan.core_ids {
+        print(&format!(
+            "A pool of {threads} compute threads, pinned, would take CPUs {}.",
+            list(&cpus)
+        ));
+    }
+    print(&format!("With a core kept free for a coordinator:\n{}", coordinator_plan()));
     for note in report.topology.notes() {
-        println!("note: {note}");
+        print(&format!("note: {note}"));
     }
     Ok(())
 }
@@ -32,7 +38,8 @@ fn tree(topology: &CpuTopology) -> String {
                 0 => String::new(),
                 n => format!(" (and {n} that this process may not use)"),
             };
-            let _ = writeln!(text, "    core of CPUs {}{others}", core.cpus());
+            let plural = if core.cpus().len() == 1 { "" } else { "s" };
+            let _ = writeln!(text, "    core of CPU{plural} {}{others}", core.cpus());
         }
     }
     text
@@ -75,7 +82,7 @@ mod tests {
         let topology =
             CpuTopology::from_sibling_lists([(0, vec![0, 4]), (1, vec![1, 5]), (4, vec![0, 4])]);
         let expected = "  class 0: 2 performance cores\n    core of CPUs 0,4\n    \
-                        core of CPUs 1 (and 1 that this process may not use)\n";
+                        core of CPU 1 (and 1 that this process may not use)\n";
         assert_eq!(tree(&topology), expected);
     }
 

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The variables that set the number of threads, in the order in which they are asked.
@@ -102,18 +103,18 @@ pub(crate) fn report_ignored(count: &ThreadCount) {
             *name == "RAYON_NUM_THREADS" && value.trim().bytes().all(|byte| byte == b'0');
         let first = index.is_some_and(|index| !REPORTED[index].swap(true, Ordering::Relaxed));
         if first && !means_default {
-            eprintln!("cpu-topology: {name} is ignored: {value:?} is not a number of threads");
+            // Where nobody listens there is nothing to report.
+            _ = writeln!(
+                std::io::stderr(),
+                "cpu-topology: {name} is ignored: {value:?} is not a number of threads"
+            );
         }
     }
 }
 
 /// A decimal number above 0.
 fn parse_count(text: &str) -> Option<usize> {
-    let text = text.trim();
-    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok().filter(|count| *count > 0)
+    text.trim().parse().ok().filter(|count| *count > 0)
 }
 
 #[cfg(test)]
@@ -139,7 +140,8 @@ mod tests {
             (Some("0"), Some("5"), 5, RAYON, 1),
             (Some(""), Some("5"), 5, RAYON, 0),
             (Some("-1"), Some("4.5"), 16, CORES, 2),
-            (Some("+3"), Some("0x4"), 16, CORES, 2),
+            (Some("+3"), Some("5"), 3, OURS, 0),
+            (Some("++3"), Some("0x4"), 16, CORES, 2),
             (Some("99999999999999999999999"), None, 16, CORES, 1),
             (Some("1000000"), None, 1_000_000, OURS, 0),
             (None, Some("0"), 16, CORES, 1),

@@ -43,8 +43,8 @@ pub fn physical_core_count() -> usize {
 
 /// The performance cores of this process, at most what its quota lets run at once. At least 1.
 ///
-/// These are the cores of all classes but the efficiency ones, of all three levels of a chip that has a third; every
-/// core where classes cannot be told apart. If no topology can be read, `available_parallelism`.
+/// These are the cores of all classes but the efficiency ones (so of two levels on a chip that has three); every core
+/// where classes cannot be told apart. If no topology can be read, `available_parallelism`.
 ///
 /// ```
 /// assert!(cpu_topology::perf_core_count() <= cpu_topology::physical_core_count());

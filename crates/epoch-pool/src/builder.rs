@@ -104,7 +104,8 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// With the payload of the first start hook that panics, after all workers have been joined.
+    /// With the payload of the first start hook that panics, after all workers have been joined; also where a thread was
+    /// refused.
     pub fn build(self) -> Result<Pool, Error> {
         let n_workers = self.workers;
         if n_workers > Pool::MAX_WORKERS {
@@ -114,19 +115,28 @@ impl Builder {
         let spin = SpinPolicy::new(self.spin_budget, participants);
         let shared = Arc::new(Shared::new(participants, spin));
         let start_panic = std::sync::Arc::new(FirstPanic::new());
-        let mut pool = Pool::without_workers(shared.clone());
-        for worker in 1..participants {
-            // On an error the workers that run already are stopped and joined by the pool's drop.
-            let spawned = self.spawn(worker, shared.clone(), start_panic.clone());
-            pool.add_worker(spawned.map_err(|source| Error::Spawn { worker, source })?);
-        }
-        if self.start.is_some() {
+        let pool = self.spawn_all(&shared, &start_panic);
+        if let (Ok(pool), true) = (&pool, self.start.is_some()) {
             // Who has taken part in a job has run its start hook.
             pool.visit_every_worker();
-            if let Some(payload) = start_panic.take() {
-                drop(pool);
-                resume_unwind(payload);
-            }
+        }
+        if let Some(payload) = start_panic.take() {
+            drop(pool);
+            resume_unwind(payload);
+        }
+        pool
+    }
+
+    /// On an error the workers that run already are stopped and joined by the pool's drop.
+    fn spawn_all(
+        &self,
+        shared: &Arc<Shared>,
+        start_panic: &std::sync::Arc<FirstPanic>,
+    ) -> Result<Pool, Error> {
+        let mut pool = Pool::without_workers(shared.clone());
+        for worker in 1..shared.participants() {
+            let spawned = self.spawn(worker, shared.clone(), start_panic.clone());
+            pool.add_worker(spawned.map_err(|source| Error::Spawn { worker, source })?);
         }
         Ok(pool)
     }

@@ -14,7 +14,7 @@
 //! caller                                           worker p
 //! C1 busy: false -> true (Acquire), or inline      W1 spin until word[p] has chunks, then W4
 //! C2 pending = 2·chunks; job = erase(closure)      W2 budget spent: asleep[p] = true; fence(SeqCst)
-//! C3 word[p] = home range (Release), invited p     W3 park until word[p] has chunks; asleep[p] = false
+//! C3 word[p] = home range (Release), invited p     W3 park, unless word[p] has chunks; asleep[p] = false
 //! C4 fence(SeqCst)                                 W4 claim from word[p] (Acquire); call job; add the chunks to `held`
 //! C5 unpark every invited p with asleep[p]         W5 pending -= 2·held (Release); if only the bit is left, open the gate
 //! C6 claim and call job: own home, then others'    W6 claim from the back of another's word (Acquire); call job; W5
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
     pending: CachePadded<AtomicU64>,
     busy: CachePadded<AtomicBool>,
     gate: CachePadded<Gate>,
-    first_panic: FirstPanic,
+    first_panic: CachePadded<FirstPanic>,
     pub(crate) spin: SpinPolicy,
 }
 
@@ -93,7 +93,7 @@ impl Shared {
             pending: CachePadded::new(AtomicU64::new(0)),
             busy: CachePadded::new(AtomicBool::new(false)),
             gate: CachePadded::new(Gate::new()),
-            first_panic: FirstPanic::new(),
+            first_panic: CachePadded::new(FirstPanic::new()),
             spin,
         }
     }
@@ -118,7 +118,7 @@ impl Shared {
         if held > 0 {
             self.count(held);
         }
-        self.run_others(me, |stolen| self.count(stolen));
+        self.run_others(me, self.participants(), |stolen| self.count(stolen));
     }
 
     /// Runs the own home until it is empty; returns the chunks that are to be counted.
@@ -130,11 +130,10 @@ impl Shared {
         held
     }
 
-    /// Takes from the others until all are empty; `count`s each claim as soon as it is run.
-    fn run_others(&self, me: usize, mut count: impl FnMut(u64)) {
-        let n = self.participants();
+    /// Takes from the homes `0..n` of others until all are empty; `count`s each claim as soon as it is run.
+    fn run_others(&self, me: usize, n: usize, mut count: impl FnMut(u64)) {
         for victim in (me + 1..n).chain(0..me) {
-            while let Some(claim) = self.home(victim).claim_back() {
+            while let Some(claim) = self.home(victim).claim_back(n) {
                 count(self.run_claim(me, claim));
             }
         }
@@ -186,7 +185,7 @@ impl Caller<'_> {
     ) -> Result<(), Payload> {
         self.publish(threads, split, RawJob::erase(job));
         let mut own = self.0.run_home(CALLER);
-        self.0.run_others(CALLER, |stolen| own += stolen);
+        self.0.run_others(CALLER, split.invited(), |stolen| own += stolen);
         self.wait(own);
         self.0.first_panic.take().map_or(Ok(()), Err)
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
+use std::io::Write;
 
 use crate::pool::Pool;
 use crate::sync::available_parallelism;
@@ -19,7 +20,7 @@ const DEFAULT_WORKERS: usize = 8;
 /// ```
 /// let settings = epoch_pool::Settings::from_env();
 /// for variable in &settings.ignored {
-///     println!("{variable}"); // "CMF_THREADS is ignored: \"many\" is not a number"
+///     println!("{variable}"); // "CMF_THREADS is ignored: \"many\" is not a number that …"
 /// }
 /// let pool = epoch_pool::Pool::with_spin(settings.n_workers, settings.spin_iterations)?;
 /// assert_eq!(pool.n_workers(), settings.n_workers);
@@ -36,7 +37,7 @@ pub struct Settings {
     pub ignored: Vec<IgnoredVariable>,
 }
 
-/// A variable whose value is no number; it counts as unset.
+/// A variable whose value is no number in its range; it counts as unset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IgnoredVariable {
@@ -48,7 +49,7 @@ pub struct IgnoredVariable {
 
 impl fmt::Display for IgnoredVariable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is ignored: {:?} is not a number", self.name, self.value)
+        write!(f, "{} is ignored: {:?} is not a number that it could hold", self.name, self.value)
     }
 }
 
@@ -60,8 +61,9 @@ impl Settings {
 
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>, n_cpus: usize) -> Self {
         let mut ignored = Vec::new();
-        let threads: Option<usize> = parse(THREADS, &variable, &mut ignored);
-        let spin: Option<u32> = parse(SPIN, &variable, &mut ignored);
+        let max_workers = Pool::MAX_WORKERS as u64;
+        let threads: Option<usize> = parse(THREADS, max_workers, &variable, &mut ignored);
+        let spin: Option<u32> = parse(SPIN, u64::from(u32::MAX), &variable, &mut ignored);
         let n_workers = match threads {
             Some(0 | 1) => 0,
             Some(n) => n,
@@ -76,7 +78,8 @@ impl Settings {
         let mut reported = REPORTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for variable in &self.ignored {
             if reported.insert(variable.name) {
-                eprintln!("epoch-pool: {variable}");
+                // Where nobody listens there is nothing to report.
+                _ = writeln!(std::io::stderr(), "epoch-pool: {variable}");
             }
         }
     }
@@ -85,12 +88,13 @@ impl Settings {
 /// A number that fits; blanks around it are allowed.
 fn parse<N: TryFrom<u64>>(
     name: &'static str,
+    max: u64,
     variable: impl Fn(&str) -> Option<OsString>,
     ignored: &mut Vec<IgnoredVariable>,
 ) -> Option<N> {
-    let value = variable(name)?;
+    let value = variable(name).filter(|value| !value.is_empty())?;
     let number = value.to_str().and_then(|text| text.trim().parse::<u64>().ok());
-    let number = number.and_then(|number| N::try_from(number).ok());
+    let number = number.filter(|number| *number <= max).and_then(|number| N::try_from(number).ok());
     if number.is_none() {
         ignored.push(IgnoredVariable { name, value });
     }
@@ -115,7 +119,10 @@ mod tests {
         (Some("2"), Some("0"), 64, 2, 0, &[]),
         (Some(" 12\n"), Some("200000"), 2, 12, 200_000, &[]),
         (Some("many"), Some("-1"), 4, 3, 4000, &[THREADS, SPIN]),
-        (Some(""), Some("4e3"), 4, 3, 4000, &[THREADS, SPIN]),
+        (Some(""), Some(""), 4, 3, 4000, &[]),
+        (Some(" "), Some("4e3"), 4, 3, 4000, &[THREADS, SPIN]),
+        (Some("1048575"), Some("4294967295"), 4, 1_048_575, u32::MAX, &[]),
+        (Some("1048576"), None, 4, 3, 4000, &[THREADS]),
         (Some("-1"), Some("4294967296"), 4, 3, 4000, &[THREADS, SPIN]),
         (Some("99999999999999999999"), None, 4, 3, 4000, &[THREADS]),
     ];

@@ -67,7 +67,7 @@ impl Home {
     }
 
     /// The owner's claim, in bites of a quarter of what is left: few claims while there is much to do, single chunks at the
-    /// end, and never more than a quarter of a home behind one participant that has lost its CPU.
+    /// end, and no more than a quarter of a home held by an owner that has lost its CPU.
     pub(crate) fn claim_front(&self) -> Option<Claim> {
         self.claim(|Claim { chunks: Range { start, end }, pinned }| {
             let split = start + (end - start).div_ceil(4);
@@ -75,10 +75,12 @@ impl Home {
         })
     }
 
-    /// A thief's claim: the far half of what is left, so that the owner goes on undisturbed at the front.
-    pub(crate) fn claim_back(&self) -> Option<Claim> {
+    /// A thief's claim from the far end, so that the owner goes on undisturbed at the front: a fair share of what is left, as
+    /// all the others may come for the rest.
+    pub(crate) fn claim_back(&self, participants: usize) -> Option<Claim> {
+        let sharers = u32::try_from(participants).unwrap_or(u32::MAX).max(2);
         self.claim(|Claim { chunks: Range { start, end }, pinned }| {
-            let split = start + (end - start) / 2;
+            let split = end - (end - start).div_ceil(sharers);
             (!pinned).then_some((
                 Claim { chunks: split..end, pinned },
                 Claim { chunks: start..split, pinned },
@@ -152,20 +154,24 @@ mod tests {
     }
 
     #[test]
-    fn a_thief_takes_halves_from_the_back() {
+    fn a_thief_takes_its_share_from_the_back() {
         let home = Home::new();
         home.open(0..16, false);
-        assert_eq!(home.claim_back().unwrap().chunks, 8..16);
+        assert_eq!(home.claim_back(2).unwrap().chunks, 8..16);
         assert_eq!(home.claim_front().unwrap().chunks, 0..2);
-        assert_eq!(lengths(|| home.claim_back()), [3, 2, 1]);
+        assert_eq!(lengths(|| home.claim_back(2)), [3, 2, 1]);
         assert_eq!(home.claim_front(), None);
+        home.open(0..16, false);
+        assert_eq!(lengths(|| home.claim_back(4)), [4, 3, 3, 2, 1, 1, 1, 1]);
+        home.open(0..2, false);
+        assert_eq!(lengths(|| home.claim_back(usize::MAX)), [1, 1]);
     }
 
     #[test]
     fn pinned_chunks_are_for_the_owner() {
         let home = Home::new();
         home.open(3..4, true);
-        assert_eq!(home.claim_back(), None);
+        assert_eq!(home.claim_back(2), None);
         assert_eq!(home.claim_all(), None);
         assert_eq!(home.claim_front(), Some(Claim { chunks: 3..4, pinned: true }));
         assert_eq!(home.claim_front(), None);
@@ -186,7 +192,7 @@ mod tests {
         home.stop();
         assert_eq!(home.look(), Found::Stop);
         assert_eq!(home.claim_front(), None);
-        assert_eq!(home.claim_back(), None);
+        assert_eq!(home.claim_back(2), None);
         assert_eq!(home.claim_all(), None);
     }
 

@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!("epoch-pool needs atomic words of 64 bits, which this target does not have");
+
 mod builder;
 mod dispatch;
 mod env;

@@ -3,14 +3,13 @@
 
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::process;
 
 use crate::builder::Builder;
 use crate::dispatch::{CALLER, Shared};
 use crate::env::Settings;
 use crate::error::Error;
 use crate::split::{RowChunks, Split};
-use crate::sync::{Arc, JoinHandle, count_dispatch};
+use crate::sync::{Arc, JoinHandle, count_dispatch, process_id};
 
 /// One row space of [`Pool::run_many`]: its number of rows, and what to do with a range of them.
 pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
@@ -28,7 +27,7 @@ pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
 /// | dispatch from inside a job of the same pool | runs inline: serially, on the thread that dispatches |
 /// | dispatch while another thread's job runs | the same |
 /// | no workers, or a job too small to share | the same |
-/// | a job panics on a worker, on the caller, or on several | unclaimed rows are not started; when the calls that run have ended, the first payload is raised on the caller, the others are dropped; the pool works on |
+/// | a job panics on a worker, on the caller, or on several | rows that nobody has claimed are left out as far as possible; when the calls that run have ended, the first payload is raised on the caller, the others are dropped; the pool works on |
 /// | a fork | the pool of the child has no workers, and jobs run on the caller. A fork from inside a job is not supported: the child's copy of that job does not end |
 /// | drop | the workers end and are joined |
 ///
@@ -85,7 +84,8 @@ impl Pool {
     /// * `CMF_POOL_SPIN`: spin iterations (turns of about 40 ns) before parking; 0 parks at once. Unset:
     ///   [`Pool::DEFAULT_SPIN`].
     ///
-    /// A variable with junk in it is reported on standard error, once per process, and counts as unset. To report it
+    /// An empty variable counts as unset, and so does one with junk in it, or a number that is too large, which is reported on
+    /// standard error, once per process. To report it
     /// elsewhere, use [`Settings`].
     ///
     /// # Errors
@@ -118,7 +118,8 @@ impl Pool {
     /// Calls `f(participant, participants)` exactly once on each worker and on the caller, who is participant 0.
     ///
     /// This is the one job that every worker must take part in, so the caller waits for each of them. Where it runs inline
-    /// (see [`Pool`]), it is one call, `f(0, 1)`.
+    /// (see [`Pool`]), it is one call, `f(0, 1)`. That may be while another thread's job runs, whose caller is participant 0 as
+    /// well: a participant number is no key to something exclusive, unless one thread alone dispatches.
     ///
     /// # Panics
     ///
@@ -127,7 +128,7 @@ impl Pool {
         let participants = self.participants();
         let job = |participant: usize, _chunks: Range<u32>| f(participant, participants);
         // Asked here alone, as it may be a system call: the other jobs end without the workers as well.
-        let has_workers = participants > 1 && process::id() == self.process;
+        let has_workers = participants > 1 && process_id() == self.process;
         if !(has_workers && self.dispatch(Some(Split::one_each(participants)), &job)) {
             f(0, 1);
         }
@@ -184,6 +185,8 @@ impl Pool {
 
     /// As [`Pool::run_many`], with ranges that start at multiples of `grain` (0 counts as 1).
     ///
+    /// Each claim looks its rows up in the list of parts, so parts should be few: tens, not thousands.
+    ///
     /// # Panics
     ///
     /// As [`Pool::run_rows`].
@@ -194,6 +197,9 @@ impl Pool {
         let job = |_participant: usize, claimed: Range<u32>| {
             let mut first = 0; // of the part, in the chunks of all parts
             for (part, f) in chunks() {
+                if first >= claimed.end as usize {
+                    break;
+                }
                 let within =
                     |chunk: u32| (chunk as usize).clamp(first, first + part.count()) - first;
                 let own = within(claimed.start)..within(claimed.end);
@@ -226,7 +232,7 @@ impl Pool {
 /// For the builder.
 impl Pool {
     pub(crate) fn without_workers(shared: Arc<Shared>) -> Self {
-        Self { shared, workers: Vec::new(), process: process::id() }
+        Self { shared, workers: Vec::new(), process: process_id() }
     }
 
     pub(crate) fn add_worker(&mut self, worker: JoinHandle<()>) {
@@ -245,14 +251,16 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         let workers = std::mem::take(&mut self.workers);
-        if process::id() != self.process {
+        if process_id() != self.process {
             // We are a fork, where these threads do not exist: there is nothing to join, and nothing to detach.
             workers.into_iter().for_each(std::mem::forget);
             return;
         }
-        for (worker, handle) in (CALLER + 1..).zip(workers) {
+        for (worker, handle) in (CALLER + 1..).zip(&workers) {
             self.shared.home(worker).stop();
             handle.thread().unpark();
+        }
+        for handle in workers {
             // A worker catches its jobs' panics, so it has ended by itself.
             _ = handle.join();
         }

@@ -61,9 +61,14 @@ pub(crate) fn available_parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How long so many spin hints take, of the real kind even in a model.
+/// How long so many spin hints take, of the real kind even in a model. Only where there are threads is there a clock.
 pub(crate) fn time_spin_hints(n_hints: u32) -> std::time::Duration {
     let start = std::time::Instant::now();
     (0..n_hints).for_each(|_| std::hint::spin_loop());
     start.elapsed()
+}
+
+/// What tells a forked child from its parent. Only unix forks, and some of the others have no process ids to ask for.
+pub(crate) fn process_id() -> u32 {
+    if cfg!(unix) { std::process::id() } else { 0 }
 }

@@ -4,33 +4,42 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::sync::Mutex;
+use crate::sync::{AtomicBool, Mutex, Ordering};
 
 pub(crate) type Payload = Box<dyn Any + Send>;
 
 /// The payload of the first panic of a job.
 #[derive(Debug)]
-pub(crate) struct FirstPanic(Mutex<Option<Payload>>);
+pub(crate) struct FirstPanic {
+    payload: Mutex<Option<Payload>>,
+    /// There is a payload: spares the jobs that did not panic the lock.
+    is_kept: AtomicBool,
+}
 
 impl FirstPanic {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(None))
+        Self { payload: Mutex::new(None), is_kept: AtomicBool::new(false) }
     }
 
     /// Keeps `payload` if it is the first of this job.
     pub(crate) fn keep(&self, payload: Payload) {
-        let mut first = lock(&self.0);
+        let mut first = lock(&self.payload);
         if first.is_none() {
             *first = Some(payload);
+            self.is_kept.store(true, Ordering::Relaxed);
         } else {
             drop(first); // a payload's own `Drop` never runs under the lock
             discard(payload);
         }
     }
 
-    /// The payload to raise on the caller, if a participant panicked.
+    /// The payload to raise on the caller, if a participant panicked. Every [`FirstPanic::keep`] must have happened before.
     pub(crate) fn take(&self) -> Option<Payload> {
-        lock(&self.0).take()
+        if !self.is_kept.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.is_kept.store(false, Ordering::Relaxed);
+        lock(&self.payload).take()
     }
 }
 

@@ -27,6 +27,9 @@ impl SpinPolicy {
         if participants > available_parallelism() {
             return Self { looks: turns.min(YIELDING_BUDGET), looks_per_yield: 1 };
         }
+        if participants == 1 || turns == 0 {
+            return Self { looks: 0, looks_per_yield: 1 }; // nobody to wait for, or no waiting
+        }
         let looks = looks_per_turn();
         Self { looks: turns.saturating_mul(looks), looks_per_yield: TURNS_PER_YIELD * looks }
     }
@@ -123,8 +126,11 @@ mod tests {
     fn a_turn_has_a_few_looks() {
         let looks = looks_per_turn();
         assert!((1..=64).contains(&looks));
-        let policy = SpinPolicy::new(7, 1);
-        assert_eq!(policy, SpinPolicy { looks: 7 * looks, looks_per_yield: 64 * looks });
-        assert_eq!(SpinPolicy::new(u32::MAX, 1).looks, u32::MAX.saturating_mul(looks));
+        if available_parallelism() > 1 {
+            let policy = SpinPolicy::new(7, 2);
+            assert_eq!(policy, SpinPolicy { looks: 7 * looks, looks_per_yield: 64 * looks });
+            assert_eq!(SpinPolicy::new(u32::MAX, 2).looks, u32::MAX.saturating_mul(looks));
+        }
+        assert_eq!(SpinPolicy::new(u32::MAX, 1).looks, 0);
     }
 }

@@ -15,19 +15,14 @@ pub(crate) fn work(shared: &Shared, me: usize) {
 
 /// W1 to W3 of `dispatch.rs`. `false`: the worker is to end.
 fn wait_for_chunks(home: &Home, spin: SpinPolicy) -> bool {
-    let mut found = Found::Nothing;
-    let mut look = || {
-        found = home.look();
-        found != Found::Nothing
-    };
-    while !spin.until(&mut look) {
-        // After a wake-up we spin again: its chunks may be gone by now, but the pool is in use.
+    if !spin.until(|| home.look() != Found::Nothing) {
         home.set_asleep(true);
         fence(Ordering::SeqCst);
-        if !look() {
+        if home.look() == Found::Nothing {
+            // Once. Whoever is woken is needed: if others have taken its chunks by now, it may take some of theirs.
             thread::park();
         }
         home.set_asleep(false);
     }
-    found == Found::Chunks
+    home.look() != Found::Stop
 }

@@ -263,16 +263,6 @@ fn too_many_workers_are_an_error() {
     }
 }
 
-/// A stack that no machine has: the operating system refuses the thread.
-#[test]
-fn a_thread_that_cannot_be_spawned_is_an_error() {
-    watched(|| {
-        let outcome = Pool::builder().workers(2).stack_size(1 << 60).build();
-        let Error::Spawn { worker, .. } = outcome.unwrap_err() else { panic!("another error") };
-        assert_eq!(worker, 1);
-    });
-}
-
 #[test]
 fn start_hooks_run_on_each_worker_before_any_job() {
     watched(|| {

@@ -9,19 +9,30 @@
 //! as a measure of the noise, the lower and the upper quartile. The roof is the fastest way to read. Weights
 //! must be much larger than the last-level cache, or the figures are those of the cache.
 
-use std::{env, hint::black_box, time::Instant};
+use std::{env, hint::black_box, process::ExitCode, time::Instant};
 
 use rowpar::{Isa, Kernels, ReadPattern};
 
 const N_COLS: &[usize] = &[576, 896, 1536, 2048, 4096, 14336];
 const SLICE_BYTES: usize = 16 << 20;
 
-fn main() {
-    let mut arguments = env::args().skip(1);
-    let mut number =
-        |default| arguments.next().map_or(default, |text| text.parse().expect("a number"));
-    let (gib, rounds, rows_per_range): (f64, f64, f64) = (number(1.0), number(5.0), number(1e6));
-
+fn main() -> ExitCode {
+    let mut numbers: [f64; 3] = [1.0, 5.0, 1e6];
+    for (number, text) in numbers.iter_mut().zip(env::args().skip(1)) {
+        match text.parse() {
+            Ok(parsed) if (0.0..=1e9).contains(&parsed) => *number = parsed,
+            _ => {
+                eprintln!(
+                    "error: {text:?} is not a number that this example takes: [GiB] [rounds] [rows per range]"
+                );
+                return ExitCode::from(2);
+            }
+        }
+    }
+    if cfg!(debug_assertions) {
+        eprintln!("note: this is a debug build; use --release");
+    }
+    let [gib, rounds, rows_per_range] = numbers;
     let gib = gib.max(0.25);
     let n_weights = (gib * f64::powi(2.0, 30) / 4.0) as usize;
     let w: Vec<f32> =
@@ -33,6 +44,7 @@ fn main() {
     for &n_cols in N_COLS {
         report(&w, n_cols, rounds.max(1.0) as usize, rows_per_range as usize);
     }
+    ExitCode::SUCCESS
 }
 
 type Loop<'a> = Box<dyn FnMut(&[f32]) + 'a>;

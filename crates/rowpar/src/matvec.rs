@@ -215,9 +215,10 @@ pub fn matvec_many_with(
     }
     let participants = pool.participants();
     for products in products.chunks_mut(MAX_PARTS) {
-        let n_bytes = products.iter().map(|product| size_of_val(product.w)).sum();
+        let bytes = products.iter().map(|product| size_of_val(product.w));
+        let n_bytes = bytes.fold(0, usize::saturating_add);
         let widest = products.iter().map(|product| size_of_val(product.x)).max().unwrap_or(0);
-        let unit_bytes = unit_bytes(n_bytes, participants).max(TILE_ROWS * widest);
+        let unit_bytes = unit_bytes(n_bytes, participants).max(widest.saturating_mul(TILE_ROWS));
         let mut products = products.iter_mut();
         let pieces: [_; MAX_PARTS] = array::from_fn(|_| {
             let (input, out): ((&[f32], &[f32]), &mut [f32]) = match products.next() {
@@ -240,7 +241,7 @@ fn unit_bytes(n_bytes: usize, participants: usize) -> usize {
 /// Rows of a unit of about `unit_bytes`: whole tiles of a kernel, at least one, and from two on an even
 /// number, so that the outputs of a unit are whole cache lines.
 fn unit_rows(n_cols: usize, unit_bytes: usize) -> usize {
-    let tiles = unit_bytes / (TILE_ROWS * size_of::<f32>() * n_cols.max(1));
+    let tiles = unit_bytes / (TILE_ROWS * size_of::<f32>()) / n_cols.max(1);
     if tiles < 2 { TILE_ROWS } else { TILE_ROWS * (tiles & !1) }
 }
 

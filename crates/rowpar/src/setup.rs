@@ -2,7 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use std::{error::Error, fmt, io, sync::OnceLock};
+use std::{
+    error::Error,
+    fmt, io,
+    sync::{Mutex, PoisonError},
+};
 
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 
@@ -11,7 +15,9 @@ use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 #[non_exhaustive]
 pub enum InitError {
     /// A worker thread could not be spawned. Rayon does not try a second time: this process stays without
-    /// a global pool, and further calls report the same error.
+    /// a global pool, and further calls report the same error. From then on rayon panics when its global
+    /// pool is asked for anything, by [`RayonGlobal`](crate::RayonGlobal) or by others: use a pool of your
+    /// own, or [`Serial`](crate::Serial).
     Spawn(io::Error),
 }
 
@@ -35,7 +41,7 @@ impl Error for InitError {
 /// user-interactive quality-of-service class where the OS has one.
 ///
 /// `Ok(Some(n))` if this call built it, with `n` workers; `Ok(None)` if a global pool already stood, which is
-/// then left as it is. Safe to call more than once and from several threads: one call builds, the others get
+/// then left as it is (also if it is one that others have tried to build, and failed: rayon does not tell). Safe to call more than once and from several threads: one call builds, the others get
 /// `None`. Call it before anything else touches rayon, since the first use builds a default pool.
 ///
 /// # Errors
@@ -54,8 +60,11 @@ impl Error for InitError {
 /// # Ok::<(), rowpar::InitError>(())
 /// ```
 pub fn init_cpu_pool() -> Result<Option<usize>, InitError> {
-    static FAILED: OnceLock<(io::ErrorKind, Option<i32>)> = OnceLock::new();
+    /// How the build failed, if it did. Held while building: rayon lets those who lose the race go before the
+    /// winner knows its result, and says "already built" of a pool that failed to build, too.
+    static FAILED: Mutex<Option<(io::ErrorKind, Option<i32>)>> = Mutex::new(None);
 
+    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
     let n_threads = cpu_topology::resolve_cpu_threads().clamp(1, rayon::max_num_threads());
     let result = ThreadPoolBuilder::new()
         .num_threads(n_threads)
@@ -66,17 +75,14 @@ pub fn init_cpu_pool() -> Result<Option<usize>, InitError> {
         .build_global();
     match result {
         Ok(()) => Ok(Some(n_threads)),
-        Err(error) => match spawn_error(&error) {
-            Some(cause) => {
-                let (kind, code) = *FAILED.get_or_init(|| (cause.kind(), cause.raw_os_error()));
-                Err(InitError::Spawn(rebuild(kind, code)))
-            }
-            // Rayon says "already built" of a pool that failed to build, too.
-            None => match FAILED.get() {
-                Some(&(kind, code)) => Err(InitError::Spawn(rebuild(kind, code))),
+        Err(error) => {
+            let cause = spawn_error(&error).map(|cause| (cause.kind(), cause.raw_os_error()));
+            *failed = failed.or(cause);
+            match *failed {
+                Some((kind, code)) => Err(InitError::Spawn(rebuild(kind, code))),
                 None => Ok(None),
-            },
-        },
+            }
+        }
     }
 }
 

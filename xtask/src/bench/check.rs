@@ -6,29 +6,74 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
+use benches::Backend;
+use benches::dispatch::DispatchCase;
+use benches::protocol::Suite;
 
 use super::results::{Results, Row};
+use crate::output::print;
 
-/// Reads `results.json` in `folder`, checks every row, and says what is in it.
-pub(crate) fn run(folder: &Path) -> anyhow::Result<()> {
+/// Reads `results.json` in `folder`, and checks that it has every case of these suites (all, if none is named) on every one of
+/// these backends, and that each row is sound.
+pub(crate) fn run(folder: &Path, suites: &[Suite], wanted: &[Backend]) -> anyhow::Result<()> {
     let results = Results::load(folder)?;
+    let suites = if suites.is_empty() { Suite::ALL } else { suites };
+    check_presence(&results, suites, wanted)?;
     check(&results)?;
-    let suites: BTreeSet<&str> = results.results.iter().map(|row| row.suite.name()).collect();
     let backends = backends(&results.results);
-    println!(
+    print(&format!(
         "{}: {} results of {} rounds, whole: {} on {}",
         folder.join("results.json").display(),
         results.results.len(),
         results.rounds,
-        suites.into_iter().collect::<Vec<_>>().join(", "),
+        suites.iter().map(|suite| suite.name()).collect::<Vec<_>>().join(", "),
         backends.into_iter().collect::<Vec<_>>().join(", ")
-    );
+    ));
     Ok(())
 }
 
 fn backends(rows: &[Row]) -> BTreeSet<&str> {
     rows.iter().map(|row| row.backend.as_str()).collect()
+}
+
+/// What the names of a suite's cases contain, and the metrics of each.
+fn expected(suite: Suite, threads: usize) -> (Vec<String>, &'static [&'static str]) {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    match suite {
+        Suite::Dispatch => {
+            let cases = DispatchCase::all(threads).iter().map(DispatchCase::name).collect();
+            (cases, &["overhead_p50", "overhead_mean", "overhead_p99"])
+        }
+        Suite::Matvec => (
+            names(&["-qkv-", "-gate_up-", "-down-", "-head-"]),
+            &["bandwidth", "of_ceiling", "read_ceiling"],
+        ),
+        Suite::Decode => (names(&["-separate", "-grouped"]), &["tokens_per_s"]),
+    }
+}
+
+/// Every case and metric that these suites have is there, on each of these backends.
+fn check_presence(results: &Results, suites: &[Suite], wanted: &[Backend]) -> anyhow::Result<()> {
+    for &suite in suites {
+        let (cases, metrics) = expected(suite, results.machine.threads);
+        for case in &cases {
+            for (&metric, backend) in metrics
+                .iter()
+                .flat_map(|metric| wanted.iter().map(move |backend| (metric, backend)))
+            {
+                let is_it = |row: &&Row| {
+                    row.suite == suite
+                        && row.case.contains(case.as_str())
+                        && row.metric == metric
+                        && row.backend == backend.name()
+                };
+                let found = results.results.iter().find(is_it);
+                found.with_context(|| format!("{suite} {case} {metric} on {backend}: missing"))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Every case has every backend, every row has a ratio to every other, and every interval is one.
@@ -68,6 +113,32 @@ mod tests {
     #[test]
     fn a_whole_run_passes() {
         check(&example().0).unwrap();
+    }
+
+    #[test]
+    fn what_was_asked_for_must_be_there() {
+        let (results, _) = example();
+        let threads = results.machine.threads;
+        for &suite in Suite::ALL {
+            let (cases, metrics) = expected(suite, threads);
+            assert!(check_presence(&results, &[suite], &[Backend::Epoch]).is_err(), "{suite}");
+            let mut whole = results.clone();
+            whole.results = cases
+                .iter()
+                .flat_map(|case| metrics.iter().map(move |metric| (case, metric)))
+                .map(|(case, &metric)| Row {
+                    suite,
+                    case: format!("model{case}"),
+                    metric: metric.into(),
+                    backend: "epoch".into(),
+                    ..results.results[0].clone()
+                })
+                .collect();
+            assert!(check_presence(&whole, &[suite], &[Backend::Epoch]).is_ok(), "{suite}");
+            assert!(check_presence(&whole, &[suite], &[Backend::Rayon]).is_err(), "{suite}");
+            whole.results.pop();
+            assert!(check_presence(&whole, &[suite], &[Backend::Epoch]).is_err(), "{suite}");
+        }
     }
 
     #[test]

@@ -41,11 +41,12 @@ use self::section::Section;
 use self::settings::Settings;
 use self::table::Table;
 use crate::cli::BenchOptions;
+use crate::output::print;
 
 /// Measures, writes `results.json` and `report.html`, and prints the tables.
 pub(crate) fn run(options: BenchOptions) -> anyhow::Result<()> {
     if let Some(folder) = &options.check {
-        return check::run(folder);
+        return check::run(folder, &options.suites, &options.backends);
     }
     let settings = Settings::new(options)?;
     let runner = runner::Runner::build()?;
@@ -66,7 +67,7 @@ pub(crate) fn run(options: BenchOptions) -> anyhow::Result<()> {
     publish(&settings, &results, changes.as_ref())
 }
 
-/// Writes the two files and prints the tables.
+/// Writes the two files, then prints the tables.
 fn publish(settings: &Settings, results: &Results, changes: Option<&Table>) -> anyhow::Result<()> {
     let reference = settings.reference();
     let sections: Vec<(Section<'_>, Table)> = Section::all(results)
@@ -77,18 +78,19 @@ fn publish(settings: &Settings, results: &Results, changes: Option<&Table>) -> a
         })
         .collect();
     let tables = sections.iter().map(|(_, table)| table).chain(changes).cloned();
-    println!("{}", terminal::text(&tables.collect::<Vec<_>>(), reference.name()));
+    let tables = terminal::text(&tables.collect::<Vec<_>>(), reference.name());
     let caveats = settings.baseline.as_ref().map(|old| baseline::caveats(old, results));
     let caveats = caveats.unwrap_or_default();
-    for note in results.machine.notes.iter().chain(&caveats) {
-        println!("note: {note}");
-    }
     let json = results.to_json()?;
     let html = report::html(results, &sections, changes, settings)?;
     for (name, content) in [("results.json", json), ("report.html", html)] {
         let path = settings.out.join(name);
         fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
-        println!("wrote {}", path.display());
     }
+    print(&tables);
+    for note in results.machine.notes.iter().chain(&caveats) {
+        print(&format!("note: {note}"));
+    }
+    print(&format!("wrote results.json and report.html in {}", settings.out.display()));
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use benches::protocol::Suite;
+
 use super::baseline::{Verdict, caveats};
 use super::plot;
 use super::results::Results;
@@ -96,7 +98,7 @@ fn method(results: &Results, settings: &Settings) -> String {
         "<h2>How to read this</h2>\n\
          <p>Each backend ran in a process of its own. A round gives one value per backend; whiskers and \
          ranges are intervals around the median of {rounds} rounds, read off the ordered values (lowest \
-         to highest would hold the true median with {sure:.0} %). Ratios are taken within a round and \
+         to highest would hold the true median with {sure:.1} %). Ratios are taken within a round and \
          then ordered, against <b>{reference}</b>. A ratio whose interval includes 1 is inside the noise \
          (~).</p>\n\
          <p>The ideal of a job is the time in which the calling thread alone does one thread's share of \
@@ -138,7 +140,8 @@ fn machine(results: &Results, settings: &Settings) -> String {
 fn command(settings: &Settings) -> String {
     let mut suites: Vec<&str> = settings.tasks.iter().map(|task| task.suite.name()).collect();
     suites.dedup();
-    let mut shapes: Vec<&str> = settings.tasks.iter().map(|task| task.shape.name).collect();
+    let weighted = settings.tasks.iter().filter(|task| task.suite != Suite::Dispatch);
+    let mut shapes: Vec<&str> = weighted.map(|task| task.shape.name).collect();
     shapes.sort_unstable();
     shapes.dedup();
     let backends: Vec<&str> = settings.backends.iter().map(|backend| backend.name()).collect();

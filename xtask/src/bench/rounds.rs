@@ -31,7 +31,7 @@ pub(crate) fn measure(settings: &Settings, runner: &Runner) -> anyhow::Result<Me
     while another_round(settings.pace, rounds, start.elapsed()) {
         for &task in &settings.tasks {
             for backend in turned(&settings.backends, rounds) {
-                progress.begin(rounds, &format!("{} {} {backend}", task.suite, task.shape));
+                progress.begin(rounds, &format!("{task} {backend}"));
                 let report = runner.run(&settings.request(task, backend))?;
                 series.add(task.suite, backend, report);
                 progress.end();

@@ -18,20 +18,28 @@ const SHOWN: &[Shown] = &[
     Shown {
         suite: Suite::Dispatch,
         metric: "overhead_p50",
-        title: "dispatch: time of a job over its ideal, median",
+        title: "dispatch: time of a job over its ideal, median (lower is better)",
     },
     Shown {
         suite: Suite::Dispatch,
         metric: "overhead_mean",
-        title: "dispatch: time of a job over its ideal, mean",
+        title: "dispatch: time of a job over its ideal, mean (lower is better)",
     },
-    Shown { suite: Suite::Matvec, metric: "bandwidth", title: "matvec: weights streamed" },
+    Shown {
+        suite: Suite::Matvec,
+        metric: "bandwidth",
+        title: "matvec: weights streamed per second (higher is better)",
+    },
     Shown {
         suite: Suite::Matvec,
         metric: "of_ceiling",
         title: "matvec: per cent of what the same threads can read",
     },
-    Shown { suite: Suite::Decode, metric: "tokens_per_s", title: "decode: tokens per second" },
+    Shown {
+        suite: Suite::Decode,
+        metric: "tokens_per_s",
+        title: "decode: tokens per second (higher is better)",
+    },
 ];
 
 /// Whether a metric is one of those shown.
@@ -118,9 +126,9 @@ mod tests {
         assert_eq!(
             titles,
             [
-                "dispatch: time of a job over its ideal, median",
-                "decode: tokens per second, SmolLM2-135M",
-                "decode: tokens per second, Llama-3.2-1B",
+                "dispatch: time of a job over its ideal, median (lower is better)",
+                "decode: tokens per second (higher is better), SmolLM2-135M",
+                "decode: tokens per second (higher is better), Llama-3.2-1B",
             ]
         );
         assert_eq!(sections[0].cases(), ["2us-x2-gap20us"]);

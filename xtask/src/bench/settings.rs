@@ -1,5 +1,6 @@
 //! What one run measures, worked out from the options and checked before the clock starts.
 
+use std::fmt;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,16 @@ pub(crate) struct Task {
     pub(crate) shape: ModelShape,
     pub(crate) budget_ms: u64,
     pub(crate) working_set: usize,
+}
+
+impl fmt::Display for Task {
+    /// Such as `decode SmolLM2-135M`; a dispatch has no shape.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.suite {
+            Suite::Dispatch => self.suite.fmt(f),
+            Suite::Matvec | Suite::Decode => write!(f, "{} {}", self.suite, self.shape),
+        }
+    }
 }
 
 /// How many rounds there are, and how long they may take.

@@ -18,7 +18,9 @@ pub(crate) fn text(tables: &[Table], reference: &str) -> String {
         format!("\n{title}\n{}\n  {reading}\n", draw(table))
     });
     format!(
-        "{}\nBelow a value: its ratio to {reference}, low–high over the rounds; ~ is inside the noise.\n",
+        "{}\n2us-x2-gap20us: a job of 2 chunks of 2 µs, 20 µs after the last; ideal: one thread's share alone.\n\
+         qkv-960x576: rows × columns. grouped: one dispatch for q, k, v, and one for gate, up.\n\
+         Below a value: its ratio to {reference}, low–high over the rounds; ~ is inside the noise.\n",
         drawn.collect::<String>()
     )
 }

@@ -40,7 +40,7 @@ impl fmt::Display for Violation {
 pub(crate) fn run() -> anyhow::Result<()> {
     let violations = check_tree(workspace::root())?;
     for violation in &violations {
-        println!("{violation}");
+        crate::output::print(&violation.to_string());
     }
     match violations.len() {
         0 => Ok(()),

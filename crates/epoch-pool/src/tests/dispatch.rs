@@ -53,10 +53,11 @@ fn a_late_worker_finds_nothing() {
     let record = Record::default();
     let split = Split::shared(64, PARTICIPANTS).unwrap();
     shared.try_caller().unwrap().dispatch(&[], split, &record.job()).unwrap();
-    drop(record); // what the job borrowed is gone; a worker that called it now would be seen by Miri and the sanitizers
+    let calls = record.0.lock().unwrap().len();
     for worker in 1..PARTICIPANTS {
         shared.participate(worker);
     }
+    assert_eq!(record.0.lock().unwrap().len(), calls);
 }
 
 /// A worker that takes part while the caller is in its first chunk gets its home and what the others have not taken.
@@ -78,6 +79,23 @@ fn a_worker_runs_its_home_then_the_others() {
     assert_eq!(by_chunk[4..], [2; 60]);
     let order: Vec<u32> = record.0.lock().unwrap().iter().map(|(_, chunks)| chunks.start).collect();
     assert_eq!(order[..2], [0, 32], "home before the others'");
+}
+
+/// Two participants are invited, and the one that is not comes by: it is as welcome as any.
+#[test]
+fn a_worker_without_an_invitation_may_steal() {
+    let shared = shared();
+    let record = Record::default();
+    let job = |participant: usize, chunks: Range<u32>| {
+        let first = participant == CALLER && chunks.start == 0;
+        record.job()(participant, chunks);
+        if first {
+            shared.participate(3);
+        }
+    };
+    let split = Split::shared(2, 2).unwrap();
+    shared.try_caller().unwrap().dispatch(&[], split, &job).unwrap();
+    assert_eq!(record.participants_by_chunk(), [CALLER, 3]);
 }
 
 #[test]

@@ -1,6 +1,12 @@
 //! Names of instruction sets, and the variable that forces one.
 
-use std::{env, error::Error, fmt, str::FromStr};
+use std::{
+    env,
+    error::Error,
+    fmt,
+    io::{self, Write},
+    str::FromStr,
+};
 
 /// The environment variable that forces an instruction set: `scalar`, `avx2` or `neon`.
 pub const ISA_VARIABLE: &str = "ROWPAR_ISA";
@@ -66,6 +72,11 @@ impl FromStr for Isa {
     }
 }
 
+/// Says on stderr why the variable is ignored. Where nobody listens there is nothing to report.
+pub(super) fn report(why: fmt::Arguments<'_>) {
+    _ = writeln!(io::stderr(), "rowpar: {ISA_VARIABLE} ignored: {why}");
+}
+
 /// What the environment asks for. Reports junk on stderr; set but empty means unset.
 pub(super) fn forced() -> Option<Isa> {
     let value = env::var_os(ISA_VARIABLE)?;
@@ -73,7 +84,7 @@ pub(super) fn forced() -> Option<Isa> {
     if value.trim().is_empty() {
         return None;
     }
-    value.parse().map_err(|error| eprintln!("rowpar: {ISA_VARIABLE} ignored: {error}")).ok()
+    value.parse().map_err(|error| report(format_args!("{error}"))).ok()
 }
 
 #[cfg(test)]

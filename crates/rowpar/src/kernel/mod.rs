@@ -91,7 +91,7 @@ impl Kernels {
             let forced = isa::forced().and_then(|isa| {
                 let kernels = Self::for_isa(isa);
                 if kernels.is_none() {
-                    eprintln!("rowpar: {ISA_VARIABLE} ignored: this CPU has no {isa} kernels");
+                    isa::report(format_args!("this CPU has no {isa} kernels"));
                 }
                 kernels
             });
