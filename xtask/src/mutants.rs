@@ -61,7 +61,7 @@ fn mutants(text: &str) -> Vec<Mutant> {
 
 /// Runs the models on every mutant, and fails if one survives.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let scratch = target_dir()?.join("loom").join("mutants");
+    let scratch = target_dir()?.join("loom-mutants");
     let (mut caught, mut survivors) = (0, Vec::new());
     for file in PROTOCOL {
         let original = fs::read_to_string(root().join(file)).with_context(|| file.to_owned())?;
@@ -91,7 +91,10 @@ fn survives(scratch: &Path, file: &str, text: &str) -> anyhow::Result<bool> {
     fs::write(scratch.join(file), text)?;
     let run = |arguments: &[&str]| -> anyhow::Result<bool> {
         let mut command = models(arguments)?;
-        command.current_dir(scratch).env("LOOM_MAX_PREEMPTIONS", MAX_PREEMPTIONS);
+        // Never the target folder of the models themselves: cargo tells packages apart by their place in a workspace, which is
+        // the same, and would take the last mutant for the crate.
+        command.current_dir(scratch).env("CARGO_TARGET_DIR", scratch.join("target"));
+        command.env("LOOM_MAX_PREEMPTIONS", MAX_PREEMPTIONS);
         Ok(command.output().context("cannot run cargo")?.status.success())
     };
     ensure!(run(&["--no-run"])?, "the mutant of {file} does not compile: {}", scratch.display());
@@ -100,10 +103,10 @@ fn survives(scratch: &Path, file: &str, text: &str) -> anyhow::Result<bool> {
 
 /// A workspace of epoch-pool alone, in `scratch`.
 fn copy_crate(scratch: &Path) -> anyhow::Result<()> {
-    if scratch.exists() {
-        fs::remove_dir_all(scratch)?;
-    }
     let source = "crates/epoch-pool";
+    if scratch.join(source).exists() {
+        fs::remove_dir_all(scratch.join(source))?;
+    }
     copy_folder(&root().join(source), &scratch.join(source))?;
     let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
     fs::write(scratch.join("Cargo.toml"), manifest.replace(r#", "benches", "xtask""#, ""))?;
