@@ -57,6 +57,9 @@ pub(crate) struct BenchOptions {
     /// Model shape: SmolLM2-135M, Qwen2.5-0.5B, Llama-3.2-1B. By default the first, and all of them in a full decode.
     #[arg(long, value_name = "NAME")]
     pub(crate) shape: Option<ModelShape>,
+    /// Keep so many busy threads running beside what is measured.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_disturb)]
+    pub(crate) disturb: usize,
     /// Folder for results.json and report.html. By default `bench` in the target folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -64,7 +67,7 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "DIR")]
     pub(crate) baseline: Option<PathBuf>,
     /// Measure nothing: check that this folder has whole results of the suites and backends given.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "threads", "shape", "out", "baseline"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "threads", "shape", "disturb", "out", "baseline"])]
     pub(crate) check: Option<PathBuf>,
 }
 
@@ -93,6 +96,11 @@ fn parse_threads(text: &str) -> Result<usize, String> {
         Ok(threads) if threads <= MAX_THREADS => Ok(threads),
         _ => Err(format!("a whole number from 1 to {MAX_THREADS} is needed")),
     }
+}
+
+fn parse_disturb(text: &str) -> Result<usize, String> {
+    let threads = text.parse().ok().filter(|threads| *threads <= MAX_THREADS);
+    threads.ok_or_else(|| format!("a whole number from 0 to {MAX_THREADS} is needed"))
 }
 
 /// A mistake of the caller: exit code 2.

@@ -5,6 +5,7 @@
 //! | settings from the options; out folder and baseline checked before anything is measured | `settings.rs` |
 //! | what this machine is, and what others did on it meanwhile | `machine.rs`, `neighbours.rs` |
 //! | the measuring binary, built and run | `runner.rs` |
+//! | busy threads beside it, where that is asked for | `disturb.rs` |
 //! | rounds, their order, the clock | `rounds.rs` |
 //! | values by case and backend, checksums compared | `series.rs` |
 //! | medians, intervals, paired ratios | `stats.rs` |
@@ -16,6 +17,7 @@
 
 mod baseline;
 mod check;
+mod disturb;
 mod format;
 mod machine;
 mod neighbours;
@@ -52,7 +54,9 @@ pub(crate) fn run(options: BenchOptions) -> anyhow::Result<()> {
     let runner = runner::Runner::build()?;
     let mut machine = machine::Machine::detect(settings.threads);
     let neighbours = neighbours::Neighbours::watch();
+    let disturbance = disturb::Disturbance::start(settings.disturb);
     let measured = rounds::measure(&settings, &runner)?;
+    drop(disturbance);
     machine.set_busy_elsewhere(neighbours.busy_cpus());
     measured.series.check()?;
     machine.isa.clone_from(&measured.series.isa);

@@ -153,6 +153,9 @@ fn command(settings: &Settings) -> String {
     if let [shape] = shapes[..] {
         words.push(format!("--shape {shape}"));
     }
+    if settings.disturb > 0 {
+        words.push(format!("--disturb {}", settings.disturb));
+    }
     words.join(" ")
 }
 
@@ -178,6 +181,7 @@ mod tests {
             quick: true,
             backends: Backend::DEFAULT.to_vec(),
             threads: Some(2),
+            disturb: 0,
             shape: None,
             out: Some(folder.path().to_owned()),
             baseline: None,

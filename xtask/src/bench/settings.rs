@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) quick: bool,
     pub(crate) backends: Vec<Backend>,
     pub(crate) threads: usize,
+    /// Busy threads beside what is measured.
+    pub(crate) disturb: usize,
     pub(crate) out: PathBuf,
     pub(crate) baseline: Option<Results>,
     /// What is measured in each round, in this order.
@@ -84,11 +86,15 @@ impl Settings {
         let suites = unique(if options.suites.is_empty() { Suite::ALL } else { &options.suites });
         let memory = machine::available_memory();
         let tasks = tasks(&suites, &shapes, options.quick, memory, &mut notes);
+        if options.disturb > 0 {
+            notes.push(format!("{} busy threads ran beside everything measured", options.disturb));
+        }
         ensure!(!tasks.is_empty(), "nothing is left to measure: {}", notes.join("; "));
         Ok(Self {
             quick: options.quick,
             backends: unique(&options.backends),
             threads: options.threads.unwrap_or_else(cpu_topology::resolve_cpu_threads),
+            disturb: options.disturb,
             out,
             baseline,
             tasks,
