@@ -99,8 +99,12 @@ fn method(results: &Results, settings: &Settings) -> String {
          <p>Each backend ran in a process of its own. A round gives one value per backend; whiskers and \
          ranges are intervals around the median of {rounds} rounds, read off the ordered values (lowest \
          to highest would hold the true median with {sure:.1} %). Ratios are taken within a round and \
-         then ordered, against <b>{reference}</b>. A ratio whose interval includes 1 is inside the noise \
-         (~).</p>\n\
+         then ordered, against <b>{reference}</b>: green is better, red is worse, and a ratio whose interval \
+         includes 1 is inside the noise (~).</p>\n\
+         <p><code>2us-x2-gap20us</code> is a job of 2 chunks of 2 µs each, handed to the pool 20 µs after the \
+         last one ended. <code>qkv-960x576</code> is a matrix of 960 rows and 576 columns, the fused q, k and \
+         v. <code>separate</code> makes a dispatch for each matrix of a token, <code>grouped</code> one for q, \
+         k and v, and one for gate and up.</p>\n\
          <p>The ideal of a job is the time in which the calling thread alone does one thread's share of \
          it, measured beside the job. An overhead that is smaller than the clock or the spread of the \
          ideal can show counts as that much in a ratio. <code>rayon</code> is called from a thread \
