@@ -12,6 +12,7 @@ mod job;
 mod pool;
 mod split;
 mod sync;
+mod sys;
 mod unwind;
 mod wait;
 mod worker;

@@ -9,7 +9,8 @@ use crate::dispatch::{CALLER, Shared};
 use crate::env::Settings;
 use crate::error::Error;
 use crate::split::{RowChunks, Split};
-use crate::sync::{Arc, JoinHandle, count_dispatch, process_id};
+use crate::sync::{Arc, JoinHandle, count_dispatch, forks};
+use crate::sys::watch_forks;
 
 /// One row space of [`Pool::run_many`]: its number of rows, and what to do with a range of them.
 pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
@@ -28,7 +29,7 @@ pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
 /// | dispatch while another thread's job runs | the same |
 /// | no workers, or a job too small to share | the same |
 /// | a job panics on a worker, on the caller, or on several | rows that nobody has claimed are left out as far as possible; when the calls that run have ended, the first payload is raised on the caller, the others are dropped; the pool works on |
-/// | a fork | the pool of the child has no workers, and jobs run on the caller. A fork from inside a job is not supported: the child's copy of that job does not end |
+/// | a fork (Linux, Android, Apple) | the pool of the child has no workers, and jobs run on the caller. A fork from inside a job is not supported: the child's copy of that job does not end |
 /// | drop | the workers end and are joined |
 ///
 /// ```
@@ -46,8 +47,8 @@ pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
 pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// The process that the workers live in: a fork does not take them along.
-    process: u32,
+    /// The count of forks when the workers were spawned: a fork does not take them along.
+    forks: usize,
 }
 
 impl Pool {
@@ -127,9 +128,7 @@ impl Pool {
     pub fn run<F: Fn(usize, usize) + Sync>(&self, f: F) {
         let participants = self.participants();
         let job = |participant: usize, _chunks: Range<u32>| f(participant, participants);
-        // Asked here alone, as it may be a system call: the other jobs end without the workers as well.
-        let has_workers = participants > 1 && process_id() == self.process;
-        if !(has_workers && self.dispatch(Some(Split::one_each(participants)), &job)) {
+        if !self.dispatch(Some(Split::one_each(participants)), &job) {
             f(0, 1);
         }
     }
@@ -215,9 +214,17 @@ impl Pool {
         }
     }
 
+    /// Whether this is a copy in a forked child, without workers.
+    fn is_forked(&self) -> bool {
+        forks() != self.forks
+    }
+
     /// Publishes a job and waits for it. `false`: it is the caller's to run inline, and nothing has been called.
     fn dispatch<F: Fn(usize, Range<u32>) + Sync>(&self, split: Option<Split>, job: &F) -> bool {
         let Some(split) = split.filter(|split| split.invited() > 1) else { return false };
+        if self.is_forked() {
+            return false;
+        }
         let Some(caller) = self.shared.try_caller() else { return false };
         count_dispatch();
         let outcome = caller.dispatch(&self.workers, split, job);
@@ -232,7 +239,8 @@ impl Pool {
 /// For the builder.
 impl Pool {
     pub(crate) fn without_workers(shared: Arc<Shared>) -> Self {
-        Self { shared, workers: Vec::new(), process: process_id() }
+        watch_forks();
+        Self { shared, workers: Vec::new(), forks: forks() }
     }
 
     pub(crate) fn add_worker(&mut self, worker: JoinHandle<()>) {
@@ -251,7 +259,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         let workers = std::mem::take(&mut self.workers);
-        if process_id() != self.process {
+        if self.is_forked() {
             // We are a fork, where these threads do not exist: there is nothing to join, and nothing to detach.
             workers.into_iter().for_each(std::mem::forget);
             return;

@@ -68,7 +68,15 @@ pub(crate) fn time_spin_hints(n_hints: u32) -> std::time::Duration {
     start.elapsed()
 }
 
-/// What tells a forked child from its parent. Only unix forks, and some of the others have no process ids to ask for.
-pub(crate) fn process_id() -> u32 {
-    if cfg!(unix) { std::process::id() } else { 0 }
+/// Forks between the first pool of the process's ancestors and this process: what tells a child from its parent.
+static FORKS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// Where `sys` can watch forks.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+pub(crate) fn count_fork() {
+    FORKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+}
+
+pub(crate) fn forks() -> usize {
+    FORKS.load(std::sync::atomic::Ordering::Relaxed)
 }
