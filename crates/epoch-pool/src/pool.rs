@@ -19,7 +19,8 @@ pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
 ///
 /// A job is a borrowed closure; when a `run…` method returns, every call of it has returned. Its parts are claimed in small
 /// chunks: each *participant* (a worker, or the caller, who works too) has a home range of rows, the same one in every job of
-/// the same shape, and takes from the others' when its own is done. The caller never waits for a worker that has not started.
+/// the same shape, and takes from the others' when its own is done. The caller never waits for a worker that has not started,
+/// except in [`Pool::run`], whose job is to visit each.
 ///
 /// What happens in the corners:
 ///
