@@ -9,7 +9,7 @@ use std::str::FromStr;
 use rowpar::{RowPool, Serial};
 use serde::{Deserialize, Serialize};
 
-use crate::Spawn;
+use crate::{Spawn, pinned};
 
 /// Why a pool could not be built.
 pub type PoolError = Box<dyn Error + Send + Sync>;
@@ -37,12 +37,45 @@ pub enum Backend {
     /// `epoch_pool` whose waiters park at once.
     #[serde(rename = "epoch-spin0")]
     EpochSpin0,
+    /// `epoch_pool` with twice the participants asked for: what too many threads cost.
+    EpochX2,
+    /// `epoch_pool` with four times the participants asked for.
+    EpochX4,
+    /// `epoch_pool` with one pin per core, the caller's as well. Linux only.
+    EpochPinned,
+    /// A peer: the pool that `epoch_pool` set out to replace, of the crate cortiq-engine.
+    Original,
+    /// A peer: spindle, the whole loop within its `with_lock`.
+    Spindle,
+    /// A peer: paralight's thread pool.
+    Paralight,
+    /// A peer: chili, a fork-join tree that is shared on heartbeats.
+    Chili,
+    /// A peer: OpenMP as GCC has it.
+    Libgomp,
+    /// A peer: the C library pthreadpool.
+    Pthreadpool,
 }
 
 impl Backend {
     /// Every backend.
-    pub const ALL: &[Self] =
-        &[Self::Serial, Self::Spawn, Self::Rayon, Self::RayonInside, Self::Epoch, Self::EpochSpin0];
+    pub const ALL: &[Self] = &[
+        Self::Serial,
+        Self::Spawn,
+        Self::Rayon,
+        Self::RayonInside,
+        Self::Epoch,
+        Self::EpochSpin0,
+        Self::EpochX2,
+        Self::EpochX4,
+        Self::EpochPinned,
+        Self::Original,
+        Self::Spindle,
+        Self::Paralight,
+        Self::Chili,
+        Self::Libgomp,
+        Self::Pthreadpool,
+    ];
 
     /// What runs when nobody chooses.
     pub const DEFAULT: &[Self] =
@@ -57,42 +90,107 @@ impl Backend {
             Self::RayonInside => "rayon-inside",
             Self::Epoch => "epoch",
             Self::EpochSpin0 => "epoch-spin0",
+            Self::EpochX2 => "epoch-x2",
+            Self::EpochX4 => "epoch-x4",
+            Self::EpochPinned => "epoch-pinned",
+            Self::Original => "original",
+            Self::Spindle => "spindle",
+            Self::Paralight => "paralight",
+            Self::Chili => "chili",
+            Self::Libgomp => "libgomp",
+            Self::Pthreadpool => "pthreadpool",
         }
     }
 
-    /// Builds the pool for `n_threads` participants, to be called from a thread outside of it.
+    /// Whether somebody else's pool stands behind it that only the package in `benches/peers` can build.
+    pub const fn is_peer(self) -> bool {
+        matches!(
+            self,
+            Self::Original
+                | Self::Spindle
+                | Self::Paralight
+                | Self::Chili
+                | Self::Libgomp
+                | Self::Pthreadpool
+        )
+    }
+
+    /// Why this system cannot have this backend, if it cannot.
+    pub const fn refusal(self) -> Option<&'static str> {
+        match self {
+            Self::EpochPinned => pinned::REFUSAL,
+            _ => None,
+        }
+    }
+
+    /// Participants of the pool that is built for `n_threads`, at least one.
+    ///
+    /// ```
+    /// assert_eq!(benches::Backend::EpochX2.participants(3), 6);
+    /// ```
+    pub const fn participants(self, n_threads: usize) -> usize {
+        let n_threads = if n_threads == 0 { 1 } else { n_threads };
+        match self {
+            Self::Serial => 1,
+            Self::EpochX2 => n_threads.saturating_mul(2),
+            Self::EpochX4 => n_threads.saturating_mul(4),
+            _ => n_threads,
+        }
+    }
+
+    /// Builds the pool for `n_threads`, to be called from a thread outside of it.
     ///
     /// # Errors
     ///
-    /// A thread could not be spawned.
+    /// A thread could not be spawned or pinned, this system cannot have the backend, or it is a peer.
     pub fn pool(self, n_threads: usize) -> Result<Box<dyn RowPool>, PoolError> {
-        let n_threads = n_threads.max(1);
+        let participants = self.participants(n_threads);
+        let workers = participants - 1;
         Ok(match self {
             Self::Serial => Box::new(Serial),
-            Self::Spawn => Box::new(Spawn::new(n_threads)),
-            Self::Rayon | Self::RayonInside => Box::new(rayon_pool(n_threads)?),
-            Self::Epoch => Box::new(epoch_pool::Pool::new(n_threads - 1)?),
-            Self::EpochSpin0 => Box::new(epoch_pool::Pool::with_spin(n_threads - 1, 0)?),
+            Self::Spawn => Box::new(Spawn::new(participants)),
+            Self::Rayon | Self::RayonInside => Box::new(rayon_pool(participants)?),
+            Self::Epoch | Self::EpochX2 | Self::EpochX4 => {
+                Box::new(epoch_pool::Pool::new(workers)?)
+            }
+            Self::EpochSpin0 => Box::new(epoch_pool::Pool::with_spin(workers, 0)?),
+            Self::EpochPinned => Box::new(pinned::pool(participants)?.0),
+            Self::Original
+            | Self::Spindle
+            | Self::Paralight
+            | Self::Chili
+            | Self::Libgomp
+            | Self::Pthreadpool => {
+                return Err(format!("{self} is built by the package in benches/peers").into());
+            }
         })
     }
 
-    /// Builds the pool and calls `f` where this backend's caller stands: in a worker for `rayon-inside`.
+    /// Builds the pool and calls `f` where this backend's caller stands: in a worker for `rayon-inside`, on a CPU of its own for
+    /// `epoch-pinned`.
     ///
     /// At most one pool may live in a process that measures: two spinning pools measure each other.
     ///
     /// # Errors
     ///
-    /// A thread could not be spawned.
+    /// As for [`pool`](Self::pool).
     pub fn with_pool<R: Send>(
         self,
         n_threads: usize,
         f: impl FnOnce(&dyn RowPool) -> R + Send,
     ) -> Result<R, PoolError> {
-        if self == Self::RayonInside {
-            let pool = rayon_pool(n_threads.max(1))?;
-            return Ok(pool.install(|| f(&pool)));
+        match self {
+            Self::RayonInside => {
+                let pool = rayon_pool(n_threads.max(1))?;
+                Ok(pool.install(|| f(&pool)))
+            }
+            Self::EpochPinned => {
+                let (pool, caller_cpu) = pinned::pool(n_threads.max(1))?;
+                let _pin = pinned::Pin::to(caller_cpu)?;
+                Ok(f(&pool))
+            }
+            _ => Ok(f(&*self.pool(n_threads)?)),
         }
-        Ok(f(&*self.pool(n_threads)?))
     }
 }
 
@@ -128,6 +226,17 @@ mod tests {
             assert_eq!(backend.name().parse::<Backend>().unwrap(), backend);
             let json = serde_json::to_string(&backend).unwrap();
             assert_eq!(json, format!("\"{}\"", backend.name()));
+        }
+    }
+
+    #[test]
+    fn a_pool_has_the_participants_it_says() {
+        for &backend in Backend::ALL.iter().filter(|backend| backend.refusal().is_none()) {
+            let found = backend.with_pool(2, |pool| pool.participants());
+            match backend.is_peer() {
+                true => assert!(found.is_err(), "{backend}"),
+                false => assert_eq!(found.unwrap(), backend.participants(2), "{backend}"),
+            }
         }
     }
 

@@ -68,6 +68,11 @@ impl Decode {
         decode
     }
 
+    /// The shape of the model.
+    pub fn shape(&self) -> ModelShape {
+        self.shape
+    }
+
     /// Goes back to the input of the first token.
     pub fn reset(&mut self) {
         self.state.x = uniform(self.shape.d_model, !self.seed, 1.0, 1);

@@ -12,7 +12,7 @@ use crate::work::time_ns;
 use crate::{Decode, ModelShape};
 
 /// Seed of every replayed model: the checksums of two processes are comparable.
-const SEED: u64 = 0x726f_7770_6172;
+pub const SEED: u64 = 0x726f_7770_6172;
 /// Tokens of each kind timed at least.
 const MIN_TOKENS: usize = 2;
 
@@ -24,13 +24,12 @@ const MIN_TOKENS: usize = 2;
 ///
 /// Grouped and separate dispatches gave different bits.
 pub fn measure(
-    shape: ModelShape,
+    decode: &mut Decode,
     pool: &dyn RowPool,
-    n_threads: usize,
     budget: Duration,
 ) -> Result<Report, String> {
-    let mut decode = Decode::new(shape, SEED, n_threads);
-    let checksum = check(&mut decode, pool)?;
+    let shape = decode.shape();
+    let checksum = check(decode, pool)?;
     let (mut separate, mut grouped) = (Vec::new(), Vec::new());
     let start = Instant::now();
     while separate.len() < MIN_TOKENS || start.elapsed() < budget {

@@ -3,7 +3,8 @@
 //! A job is `n_chunks` chunks of calibrated work, handed to the pool as rows with a grain of one. Its
 //! ideal is the time in which the calling thread alone runs `ceil(n_chunks / threads)` such chunks; it
 //! is measured anew in front of every batch of jobs, so that a clock that speeds up or slows down moves
-//! both sides. Between two jobs the caller does serial work for the length of the gap, give or take a
+//! both sides. Beside the overhead stands the whole time of a job, to compare different numbers of participants with, and the
+//! overhead in round trips of a cache line between two CPUs, to compare machines with. Between two jobs the caller does serial work for the length of the gap, give or take a
 //! half, because a pool that is called in perfect rhythm is a pool nobody has.
 
 #![forbid(unsafe_code)]
@@ -12,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use rowpar::RowPool;
 
-use crate::protocol::{Better, Measurement, Report};
+use crate::SplitMix64;
+use crate::protocol::{Better, Measurement, Report, Request};
 use crate::stats::{mean, median, quantile};
 use crate::work::{Calibration, clock_ns, spin_work, time_ns};
-use crate::{Backend, SplitMix64};
 
 /// Jobs per batch at most; each batch has its own ideal.
 const MAX_BATCH_LEN: usize = 40;
@@ -27,6 +28,20 @@ const BATCH_GAPS_NS: f64 = 10e6;
 const IDEAL_RUNS: usize = 15;
 /// A second calibration further off than this is worth a note.
 const MAX_DRIFT: f64 = 0.10;
+
+/// The case that is no job: a cache line on its way to another CPU and back.
+pub const ROUND_TRIP_CASE: &str = "line-round-trip";
+/// What is measured of [`ROUND_TRIP_CASE`].
+pub const ROUND_TRIP_METRIC: &str = "round_trip";
+/// What is measured of each [`DispatchCase`].
+pub const METRICS: &[&str] = &[
+    "overhead_p50",
+    "overhead_mean",
+    "overhead_p99",
+    "overhead_round_trips",
+    "time_p50",
+    "time_mean",
+];
 
 /// One job size with one gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,23 +83,41 @@ impl DispatchCase {
     }
 }
 
-/// Measures every case of [`DispatchCase::all`] on `backend` within about `budget`.
-pub fn measure(pool: &dyn RowPool, backend: Backend, n_threads: usize, budget: Duration) -> Report {
+/// Measures every case of [`DispatchCase::all`] within about the budget of `request`.
+///
+/// The ideal is that of the threads asked for, whatever the pool has. `round_trip_ns` was measured in this process
+/// before the pool was there, or is what overheads are to be divided by.
+pub fn measure(pool: &dyn RowPool, request: &Request, round_trip_ns: f64) -> Report {
     let calibration = Calibration::measure(200);
-    let cases = DispatchCase::all(n_threads);
-    let share = budget / cases.len() as u32;
+    let cases = DispatchCase::all(request.threads);
+    let share = request.budget() / cases.len() as u32;
     let mut report = Report { participants: pool.participants(), ..Report::default() };
+    report.measurements.push(round_trip(round_trip_ns));
     for case in cases {
-        report.measurements.extend(Runner::new(case, calibration, n_threads).run(pool, share));
+        let jobs = Runner::new(case, calibration, request.threads).run(pool, share);
+        report.measurements.extend(jobs.measurements(&case.name(), round_trip_ns));
     }
     let drift = calibration.drift(Calibration::measure(200));
     if drift > MAX_DRIFT {
         report.notes.push(format!(
-            "dispatch, {backend}: the clock speed moved by {:.0} % while measuring",
+            "dispatch, {}: the clock speed moved by {:.0} % while measuring",
+            request.backend,
             100.0 * drift
         ));
     }
     report
+}
+
+fn round_trip(ns: f64) -> Measurement {
+    Measurement {
+        case: ROUND_TRIP_CASE.into(),
+        metric: ROUND_TRIP_METRIC.into(),
+        unit: "ns".into(),
+        better: Better::Lower,
+        value: ns,
+        resolution: 1.0,
+        samples: vec![ns],
+    }
 }
 
 /// One case on its way: links of work instead of nanoseconds, and buffers made before the clock runs.
@@ -114,26 +147,25 @@ impl Runner {
         }
     }
 
-    fn run(mut self, pool: &dyn RowPool, budget: Duration) -> Vec<Measurement> {
+    fn run(mut self, pool: &dyn RowPool, budget: Duration) -> Jobs {
         self.batch(pool); // warms up: threads started, pages touched, clock raised
         let start = Instant::now();
-        let (mut ideals, mut batches) = (Vec::new(), Vec::new());
-        while batches.is_empty() || start.elapsed() < budget {
-            let (ideal, overheads) = self.batch(pool);
-            ideals.push(ideal);
-            batches.push(overheads);
+        let mut jobs = Jobs { ideals: Vec::new(), times: Vec::new() };
+        while jobs.times.is_empty() || start.elapsed() < budget {
+            let ideal = self.batch(pool);
+            jobs.ideals.push(ideal);
+            jobs.times.push(self.times.clone());
         }
-        self.summarize(&ideals, &batches)
+        jobs
     }
 
-    /// The ideal of this batch, and each job's time over it.
-    fn batch(&mut self, pool: &dyn RowPool) -> (f64, Vec<f64>) {
+    /// Fills `times` with one batch of jobs, and gives its ideal.
+    fn batch(&mut self, pool: &dyn RowPool) -> f64 {
         self.ideals.clear();
         for _ in 0..IDEAL_RUNS {
             let (n_chunks, links) = (self.ideal_chunks, self.chunk_links);
             self.ideals.push(time_ns(|| (0..n_chunks).for_each(|_| spin_work(links))));
         }
-        let ideal = median(&self.ideals);
         self.times.clear();
         for _ in 0..self.batch_len {
             self.gap();
@@ -142,7 +174,7 @@ impl Runner {
                 pool.for_each_range(rows, 1, &|chunks| chunks.for_each(|_| spin_work(links)));
             }));
         }
-        (ideal, self.times.iter().map(|time| time - ideal).collect())
+        median(&self.ideals)
     }
 
     fn gap(&mut self) {
@@ -150,33 +182,68 @@ impl Runner {
             spin_work((self.gap_links as f64 * (0.5 + self.random.next_unit())) as u64);
         }
     }
+}
 
-    fn summarize(&self, ideals: &[f64], batches: &[Vec<f64>]) -> Vec<Measurement> {
-        let all: Vec<f64> = batches.iter().flatten().copied().collect();
-        let of_batches = |f: fn(&[f64]) -> f64| batches.iter().map(|b| f(b)).collect::<Vec<_>>();
+/// What one case gave: per batch its ideal, and the time of each job.
+struct Jobs {
+    ideals: Vec<f64>,
+    times: Vec<Vec<f64>>,
+}
+
+impl Jobs {
+    fn measurements(&self, case: &str, round_trip_ns: f64) -> Vec<Measurement> {
+        let batches = self.times.iter().zip(&self.ideals);
+        let overheads: Vec<Vec<f64>> =
+            batches.map(|(times, ideal)| times.iter().map(|time| time - ideal).collect()).collect();
         // What the ideal itself varies by is not overhead, nor is anything the clock cannot see.
-        let spread = quantile(ideals, 0.75) - quantile(ideals, 0.25);
+        let spread = quantile(&self.ideals, 0.75) - quantile(&self.ideals, 0.25);
         let resolution = clock_ns().max(spread).max(1.0);
-        let measurement = |metric: &str, value, samples| Measurement {
-            case: self.case.name(),
+        let in_ns = |metric: &str, batches: &[Vec<f64>], f: fn(&[f64]) -> f64| Measurement {
+            case: case.into(),
             metric: metric.into(),
             unit: "ns".into(),
             better: Better::Lower,
-            value,
+            value: f(&batches.concat()),
             resolution,
-            samples,
+            samples: batches.iter().map(|batch| f(batch)).collect(),
         };
+        let overhead = in_ns("overhead_p50", &overheads, median);
+        let in_round_trips = in_round_trips(&overhead, round_trip_ns);
         vec![
-            measurement("overhead_p50", median(&all), of_batches(median)),
-            measurement("overhead_mean", mean(&all), of_batches(mean)),
-            measurement("overhead_p99", quantile(&all, 0.99), Vec::new()),
+            overhead,
+            in_ns("overhead_mean", &overheads, mean),
+            Measurement { samples: Vec::new(), ..in_ns("overhead_p99", &overheads, p99) },
+            in_round_trips,
+            in_ns("time_p50", &self.times, median),
+            in_ns("time_mean", &self.times, mean),
         ]
+    }
+}
+
+/// Too few jobs make a batch to give each its own.
+fn p99(times: &[f64]) -> f64 {
+    quantile(times, 0.99)
+}
+
+fn in_round_trips(overhead: &Measurement, round_trip_ns: f64) -> Measurement {
+    let round_trips = |ns: f64| ns / round_trip_ns.max(1.0);
+    Measurement {
+        metric: "overhead_round_trips".into(),
+        unit: "round trips".into(),
+        value: round_trips(overhead.value),
+        resolution: round_trips(overhead.resolution),
+        samples: overhead.samples.iter().copied().map(round_trips).collect(),
+        ..overhead.clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::Backend;
+    use crate::protocol::Suite;
 
     #[test]
     fn cases_are_named_after_what_they_do() {
@@ -194,8 +261,51 @@ mod tests {
 
     #[test]
     fn serial_reports_every_case_and_metric() {
-        let report = measure(&rowpar::Serial, Backend::Serial, 2, Duration::ZERO);
-        assert_eq!(report.measurements.len(), 3 * DispatchCase::all(2).len());
-        assert!(report.measurements.iter().all(|m| m.value.is_finite() && m.resolution >= 1.0));
+        let request = Request {
+            suite: Suite::Dispatch,
+            backend: Backend::Serial,
+            threads: 2,
+            shape: String::new(),
+            budget_ms: 0,
+            working_set: 0,
+        };
+        let report = measure(&rowpar::Serial, &request, 100.0);
+        assert!(report.measurements.iter().all(|m| m.value.is_finite() && m.resolution > 0.0));
+        let found: BTreeSet<(&str, &str)> =
+            report.measurements.iter().map(|m| (m.case.as_str(), m.metric.as_str())).collect();
+        let names: Vec<String> = DispatchCase::all(2).iter().map(DispatchCase::name).collect();
+        let mut expected: BTreeSet<(&str, &str)> = names
+            .iter()
+            .flat_map(|name| METRICS.iter().map(move |&metric| (name.as_str(), metric)))
+            .collect();
+        expected.insert((ROUND_TRIP_CASE, ROUND_TRIP_METRIC));
+        assert_eq!(found, expected);
+        assert_eq!(found.len(), report.measurements.len());
+    }
+
+    #[test]
+    fn a_job_has_its_time_its_overhead_and_that_in_round_trips() {
+        // Two batches; in the second one the machine is twice as slow.
+        let jobs = Jobs {
+            ideals: vec![1000.0, 2000.0],
+            times: vec![vec![1500.0, 1500.0, 1600.0], vec![3000.0, 3100.0]],
+        };
+        let measurements = jobs.measurements("case", 250.0);
+        let find = |metric| measurements.iter().find(|m| m.metric == metric).unwrap();
+        // Overheads 500, 500, 600, 1000, 1100.
+        let expected = [
+            ("overhead_p50", 600.0, vec![500.0, 1050.0]),
+            ("overhead_round_trips", 2.4, vec![2.0, 4.2]),
+            ("time_p50", 1600.0, vec![1500.0, 3050.0]),
+        ];
+        for (metric, value, samples) in expected {
+            assert_eq!((find(metric).value, &find(metric).samples), (value, &samples), "{metric}");
+        }
+        assert_eq!(find("overhead_mean").value, 740.0);
+        assert_eq!(find("time_mean").value, 2140.0);
+        assert_eq!(find("overhead_round_trips").unit, "round trips");
+        // A quarter of the spread of the ideals on each side is left out.
+        assert_eq!(find("time_p50").resolution, 500.0);
+        assert_eq!(find("overhead_round_trips").resolution, 2.0);
     }
 }

@@ -1,7 +1,8 @@
 //! What `cargo xtask bench` measures: model shapes, seeded data, backends by name and the decode replay.
 //!
 //! The binary `bench-runner` measures one [`Backend`] in one suite per process and prints one JSON
-//! document ([`protocol::Report`]); the criterion targets use the same parts.
+//! document ([`protocol::Report`]); so does `peer-runner`, of the package in `benches/peers`, for pools that others wrote. The
+//! criterion targets use the same parts.
 //!
 //! ```
 //! use benches::{Backend, Decode, ModelShape};
@@ -20,7 +21,10 @@ mod decode;
 pub mod decode_suite;
 pub mod dispatch;
 pub mod matvec;
+mod pinned;
 pub mod protocol;
+pub mod round_trip;
+pub mod runner;
 mod shape;
 mod spawn;
 pub mod stats;

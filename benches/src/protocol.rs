@@ -123,6 +123,15 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
+/// A peer that could not be built in: what `peer-runner --missing` lists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingPeer {
+    /// The peer.
+    pub backend: Backend,
+    /// The command that installs what its build needs.
+    pub install: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

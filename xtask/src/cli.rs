@@ -43,7 +43,10 @@ pub(crate) struct BenchOptions {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Backends, comma separated: serial, spawn (threads for each job), rayon (called from outside its pool), rayon-inside (the
-    /// caller is a worker), epoch, epoch-spin0 (its waiters park at once).
+    /// caller is a worker), epoch, epoch-spin0 (its waiters park at once), epoch-x2 and epoch-x4 (that many times the
+    /// participants), epoch-pinned (a pin per core; Linux), and pools of others: original (the pool of cortiq-engine), spindle,
+    /// paralight, chili, and in C libgomp and pthreadpool. A peer whose compiler or library is missing is an error that says how
+    /// to install it.
     #[arg(
         long,
         value_name = "LIST",
@@ -51,13 +54,13 @@ pub(crate) struct BenchOptions {
         default_value = "serial,spawn,rayon,epoch,epoch-spin0"
     )]
     pub(crate) backends: Vec<Backend>,
-    /// Participants, the calling thread included. By default what `cargo xtask topology` advises.
+    /// Threads per pool, the calling thread included. By default what `cargo xtask topology` advises.
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
     /// Model shape: SmolLM2-135M, Qwen2.5-0.5B, Llama-3.2-1B. By default the first, and all of them in a full decode.
     #[arg(long, value_name = "NAME")]
     pub(crate) shape: Option<ModelShape>,
-    /// Keep so many busy threads running beside what is measured.
+    /// Keep so many busy processes running beside what is measured.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_disturb)]
     pub(crate) disturb: usize,
     /// Folder for results.json and report.html. By default `bench` in the target folder.

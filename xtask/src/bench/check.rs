@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use benches::Backend;
-use benches::dispatch::DispatchCase;
+use benches::dispatch::{self, DispatchCase, ROUND_TRIP_CASE, ROUND_TRIP_METRIC};
 use benches::protocol::Suite;
 
 use super::results::{Results, Row};
@@ -37,34 +37,38 @@ fn backends(rows: &[Row]) -> BTreeSet<&str> {
     rows.iter().map(|row| row.backend.as_str()).collect()
 }
 
-/// What the names of a suite's cases contain, and the metrics of each.
-fn expected(suite: Suite, threads: usize) -> (Vec<String>, &'static [&'static str]) {
-    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+/// What the names of a suite's cases contain, each with a metric it has.
+fn expected(suite: Suite, threads: usize) -> Vec<(String, &'static str)> {
+    let each = |cases: &[&str], metrics: &[&'static str]| {
+        let pairs =
+            cases.iter().flat_map(|&case| metrics.iter().map(move |&m| (case.to_owned(), m)));
+        pairs.collect::<Vec<_>>()
+    };
     match suite {
         Suite::Dispatch => {
-            let cases = DispatchCase::all(threads).iter().map(DispatchCase::name).collect();
-            (cases, &["overhead_p50", "overhead_mean", "overhead_p99"])
+            let cases: Vec<String> =
+                DispatchCase::all(threads).iter().map(DispatchCase::name).collect();
+            let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+            let mut pairs = each(&cases, dispatch::METRICS);
+            pairs.push((ROUND_TRIP_CASE.into(), ROUND_TRIP_METRIC));
+            pairs
         }
-        Suite::Matvec => (
-            names(&["-qkv-", "-gate_up-", "-down-", "-head-"]),
+        Suite::Matvec => each(
+            &["-qkv-", "-gate_up-", "-down-", "-head-"],
             &["bandwidth", "of_ceiling", "read_ceiling"],
         ),
-        Suite::Decode => (names(&["-separate", "-grouped"]), &["tokens_per_s"]),
+        Suite::Decode => each(&["-separate", "-grouped"], &["tokens_per_s"]),
     }
 }
 
 /// Every case and metric that these suites have is there, on each of these backends.
 fn check_presence(results: &Results, suites: &[Suite], wanted: &[Backend]) -> anyhow::Result<()> {
     for &suite in suites {
-        let (cases, metrics) = expected(suite, results.machine.threads);
-        for case in &cases {
-            for (&metric, backend) in metrics
-                .iter()
-                .flat_map(|metric| wanted.iter().map(move |backend| (metric, backend)))
-            {
+        for (case, metric) in expected(suite, results.machine.threads) {
+            for backend in wanted {
                 let is_it = |row: &&Row| {
                     row.suite == suite
-                        && row.case.contains(case.as_str())
+                        && row.case.contains(&case)
                         && row.metric == metric
                         && row.backend == backend.name()
                 };
@@ -120,13 +124,12 @@ mod tests {
         let (results, _) = example();
         let threads = results.machine.threads;
         for &suite in Suite::ALL {
-            let (cases, metrics) = expected(suite, threads);
+            let pairs = expected(suite, threads);
             assert!(check_presence(&results, &[suite], &[Backend::Epoch]).is_err(), "{suite}");
             let mut whole = results.clone();
-            whole.results = cases
-                .iter()
-                .flat_map(|case| metrics.iter().map(move |metric| (case, metric)))
-                .map(|(case, &metric)| Row {
+            whole.results = pairs
+                .into_iter()
+                .map(|(case, metric)| Row {
                     suite,
                     case: format!("model{case}"),
                     metric: metric.into(),

@@ -13,7 +13,7 @@ pub(crate) fn quantity(value: f64, unit: &str) -> String {
 }
 
 /// Three digits of a number, without an exponent.
-fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         99.95.. => format!("{value:.0}"),
         9.995.. => format!("{value:.1}"),

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | settings from the options; out folder and baseline checked before anything is measured | `settings.rs` |
 //! | what this machine is, and what others did on it meanwhile | `machine.rs`, `neighbours.rs` |
-//! | the measuring binary, built and run | `runner.rs` |
-//! | busy threads beside it, where that is asked for | `disturb.rs` |
+//! | the measuring binaries, built and run | `binaries.rs`, `runner.rs` |
+//! | busy processes beside them, where that is asked for | `disturb.rs` |
 //! | rounds, their order, the clock | `rounds.rs` |
 //! | values by case and backend, checksums compared | `series.rs` |
 //! | medians, intervals, paired ratios | `stats.rs` |
@@ -16,6 +16,7 @@
 //! | `report.html` | `report.rs`, `plot.rs` |
 
 mod baseline;
+mod binaries;
 mod check;
 mod disturb;
 mod format;
@@ -51,12 +52,12 @@ pub(crate) fn run(options: BenchOptions) -> anyhow::Result<()> {
         return check::run(folder, &options.suites, &options.backends);
     }
     let settings = Settings::new(options)?;
-    let runner = runner::Runner::build()?;
+    let binaries = binaries::Binaries::build(&settings.backends)?;
     let mut machine = machine::Machine::detect(settings.threads);
     let neighbours = neighbours::Neighbours::watch();
-    let disturbance = disturb::Disturbance::start(settings.disturb);
-    let measured = rounds::measure(&settings, &runner)?;
-    drop(disturbance);
+    let disturbance = disturb::Disturbance::start(settings.disturb, || binaries.busy())?;
+    let measured = rounds::measure(&settings, &binaries)?;
+    disturbance.end()?;
     machine.set_busy_elsewhere(neighbours.busy_cpus());
     measured.series.check()?;
     machine.isa.clone_from(&measured.series.isa);
@@ -64,6 +65,7 @@ pub(crate) fn run(options: BenchOptions) -> anyhow::Result<()> {
     machine.notes.extend(settings.cache_notes(machine.last_level_cache_mib));
     let mut results = Results::new(machine, measured.rounds, &measured.series);
     results.machine.notes.extend(results.ceiling_note());
+    results.machine.notes.extend(results.round_trip_note());
     let changes = settings
         .baseline
         .as_ref()

@@ -35,6 +35,15 @@ pub(crate) fn color(backend: &str) -> RGBColor {
         Ok(Backend::RayonInside) => RGBColor(160, 107, 200),
         Ok(Backend::Epoch) => RGBColor(38, 156, 112),
         Ok(Backend::EpochSpin0) => RGBColor(61, 132, 214),
+        Ok(Backend::EpochX2) => RGBColor(110, 190, 90),
+        Ok(Backend::EpochX4) => RGBColor(170, 190, 60),
+        Ok(Backend::EpochPinned) => RGBColor(40, 170, 180),
+        Ok(Backend::Original) => RGBColor(224, 122, 148),
+        Ok(Backend::Spindle) => RGBColor(190, 90, 190),
+        Ok(Backend::Paralight) => RGBColor(220, 160, 30),
+        Ok(Backend::Chili) => RGBColor(200, 60, 40),
+        Ok(Backend::Libgomp) => RGBColor(120, 120, 220),
+        Ok(Backend::Pthreadpool) => RGBColor(150, 100, 60),
         Err(_) => INK,
     }
 }
@@ -177,6 +186,18 @@ mod tests {
         for text in ["2us-x2-gap20us", "170 ns", "14.0 µs"] {
             assert!(svg.contains(text), "{text} in {svg}");
         }
+    }
+
+    #[test]
+    fn no_two_backends_look_the_same() {
+        let colors: std::collections::BTreeSet<(u8, u8, u8)> = Backend::ALL
+            .iter()
+            .map(|backend| {
+                let RGBColor(red, green, blue) = color(backend.name());
+                (red, green, blue)
+            })
+            .collect();
+        assert_eq!(colors.len(), Backend::ALL.len());
     }
 
     #[test]

@@ -9,7 +9,8 @@ use super::results::{Ratio, Row};
 use super::section::Section;
 
 /// How the pool of this workspace did against the backend of reference, and against no pool at all.
-pub(crate) fn of_section(section: &Section<'_>, reference: Backend) -> String {
+pub(crate) fn of_section(section: &Section<'_>, usual: Backend) -> String {
+    let reference = section.reference(usual);
     let subject = Backend::Epoch.name();
     let rows: Vec<&Row> =
         section.rows.iter().filter(|row| row.backend == subject).copied().collect();

@@ -107,7 +107,10 @@ fn method(results: &Results, settings: &Settings) -> String {
          k and v, and one for gate and up.</p>\n\
          <p>The ideal of a job is the time in which the calling thread alone does one thread's share of \
          it, measured beside the job. An overhead that is smaller than the clock or the spread of the \
-         ideal can show counts as that much in a ratio. <code>rayon</code> is called from a thread \
+         ideal can show counts as that much in a ratio. In brackets it stands in round trips of a cache line between \
+         two CPUs, measured in each process before there was a pool. Whole times are compared with serial where that \
+         ran. <code>epoch-x2</code> and <code>epoch-x4</code> have that many times the participants, \
+         <code>epoch-pinned</code> one pin per core. <code>rayon</code> is called from a thread \
          outside its pool, as an engine's decode loop calls it; <code>rayon-inside</code> runs the loop on \
          one of its workers. Per cent of the ceiling is the best matvec pass against the best pass of \
          several read loops on the same threads, taking turns. In the decode replay every step needs the output of the \

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use benches::dispatch::ROUND_TRIP_METRIC;
 use benches::protocol::{Better, Suite};
+use benches::stats::median;
 use serde::{Deserialize, Serialize};
 
 use super::machine::Machine;
@@ -115,6 +117,25 @@ impl Results {
                 "the read ceiling itself moved by up to {:.0} % between rounds: per cents of it are \
                  no better than that",
                 100.0 * spread
+            )
+        })
+    }
+
+    /// What a line round trip took, which is the unit of overheads and no property of a backend.
+    pub(crate) fn round_trip_note(&self) -> Option<String> {
+        let values: Vec<f64> = self
+            .results
+            .iter()
+            .filter(|row| row.metric == ROUND_TRIP_METRIC)
+            .map(|row| row.median)
+            .collect();
+        (!values.is_empty()).then(|| {
+            let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let highest = values.iter().copied().fold(0.0, f64::max);
+            format!(
+                "a line round trip between two CPUs took {:.0} ns ({lowest:.0} to {highest:.0} in the processes of the \
+                 backends); overheads in round trips stand behind the nanoseconds",
+                median(&values)
             )
         })
     }
@@ -259,6 +280,18 @@ pub(crate) mod tests {
         assert_eq!(results.ceiling_note(), None);
         results.results.push(Row { median: 20.0, low: 15.0, high: 20.0, ..row });
         assert!(results.ceiling_note().is_some_and(|note| note.contains("25 %")));
+    }
+
+    #[test]
+    fn the_round_trip_is_noted_once_for_all_backends() {
+        let (mut results, _) = example();
+        assert_eq!(results.round_trip_note(), None);
+        let row = Row { metric: ROUND_TRIP_METRIC.into(), ..results.results[1].clone() };
+        for median in [100.0, 130.0, 105.0] {
+            results.results.push(Row { median, ..row.clone() });
+        }
+        let note = results.round_trip_note().unwrap();
+        assert!(["105 ns", "100 to 130"].iter().all(|part| note.contains(part)), "{note}");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use benches::Backend;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::runner::Runner;
+use super::binaries::Binaries;
+use super::runner;
 use super::series::SeriesSet;
 use super::settings::{Pace, Settings};
 
@@ -22,7 +23,7 @@ pub(crate) struct Measured {
 }
 
 /// Runs as many rounds as the pace allows.
-pub(crate) fn measure(settings: &Settings, runner: &Runner) -> anyhow::Result<Measured> {
+pub(crate) fn measure(settings: &Settings, binaries: &Binaries) -> anyhow::Result<Measured> {
     let start = Instant::now();
     let mut series = SeriesSet::default();
     let per_round = settings.tasks.len() * settings.backends.len();
@@ -32,7 +33,7 @@ pub(crate) fn measure(settings: &Settings, runner: &Runner) -> anyhow::Result<Me
         for &task in &settings.tasks {
             for backend in turned(&settings.backends, rounds) {
                 progress.begin(rounds, &format!("{task} {backend}"));
-                let report = runner.run(&settings.request(task, backend))?;
+                let report = runner::run(binaries, &settings.request(task, backend))?;
                 series.add(task.suite, backend, report);
                 progress.end();
             }

@@ -1,77 +1,34 @@
-//! The measuring binary: built once, run once per backend, task and round.
+//! The measuring binaries, run once per backend, task and round.
 
 use std::io::Read;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use benches::Backend;
 use benches::protocol::{Report, Request};
 
-use crate::workspace::cargo;
+use super::binaries::Binaries;
 
 /// Time a process has beyond its budget; longer than any set-up, so that a hang becomes an error.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The measuring binary.
-#[derive(Debug)]
-pub(crate) struct Runner {
-    binary: PathBuf,
-}
-
-impl Runner {
-    /// Builds the binary with the release profile and finds out where cargo put it.
-    pub(crate) fn build() -> anyhow::Result<Self> {
-        eprintln!("building the measuring binary (release profile)");
-        let output = cargo()
-            .args([
-                "build",
-                "--release",
-                "--quiet",
-                "--package",
-                "benches",
-                "--bin",
-                "bench-runner",
-            ])
-            .arg("--message-format=json-render-diagnostics")
-            .stderr(Stdio::inherit())
-            .output()
-            .context("cannot run cargo")?;
-        ensure!(output.status.success(), "the measuring binary does not build");
-        let messages = String::from_utf8_lossy(&output.stdout);
-        let binary = messages.lines().find_map(executable).context("cargo named no executable")?;
-        Ok(Self { binary })
+/// Measures one request in a process of its own.
+pub(crate) fn run(binaries: &Binaries, request: &Request) -> anyhow::Result<Report> {
+    let what = format!("{} on {}", request.suite, request.backend);
+    let mut command = Command::new(binaries.of(request.backend)?);
+    command.arg(serde_json::to_string(request)?);
+    let output = output_within(&mut command, PATIENCE + request.budget())
+        .with_context(|| format!("measuring {what}"))?;
+    if !output.success {
+        bail!("measuring {what} failed ({}): {}", output.status, output.stderr.trim());
     }
-
-    /// Measures one request in a process of its own.
-    pub(crate) fn run(&self, request: &Request) -> anyhow::Result<Report> {
-        let what = format!("{} on {}", request.suite, request.backend);
-        let mut command = Command::new(&self.binary);
-        command.arg(serde_json::to_string(request)?);
-        let output = output_within(&mut command, PATIENCE + request.budget())
-            .with_context(|| format!("measuring {what}"))?;
-        if !output.success {
-            bail!("measuring {what} failed ({}): {}", output.status, output.stderr.trim());
-        }
-        let report: Report = serde_json::from_str(&output.stdout).with_context(|| {
-            format!("measuring {what} gave no report: {}", output.stderr.trim())
-        })?;
-        let (found, wanted) = (report.participants, request.threads);
-        let as_wanted = found == wanted || request.backend == Backend::Serial;
-        ensure!(as_wanted, "measuring {what}: the pool has {found} participants, not {wanted}");
-        Ok(report)
-    }
-}
-
-/// The path of `bench-runner` in one line of cargo's messages, if the line has it.
-fn executable(message: &str) -> Option<PathBuf> {
-    let message: serde_json::Value = serde_json::from_str(message).ok()?;
-    let is_ours =
-        message["reason"] == "compiler-artifact" && message["target"]["name"] == "bench-runner";
-    is_ours.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+    let report: Report = serde_json::from_str(&output.stdout)
+        .with_context(|| format!("measuring {what} gave no report: {}", output.stderr.trim()))?;
+    let (found, wanted) = (report.participants, request.backend.participants(request.threads));
+    ensure!(found == wanted, "measuring {what}: the pool has {found} participants, not {wanted}");
+    Ok(report)
 }
 
 /// What a finished process left behind.
@@ -116,23 +73,6 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_executable_is_found_in_cargos_messages() {
-        let ours = r#"{"reason":"compiler-artifact","target":{"name":"bench-runner"},"executable":"t/bench-runner"}"#;
-        let cases = [
-            (ours, Some("t/bench-runner")),
-            (
-                r#"{"reason":"compiler-artifact","target":{"name":"benches"},"executable":null}"#,
-                None,
-            ),
-            (r#"{"reason":"build-finished","success":true}"#, None),
-            ("no json", None),
-        ];
-        for (message, expected) in cases {
-            assert_eq!(executable(message), expected.map(PathBuf::from), "{message}");
-        }
-    }
 
     #[cfg(unix)]
     #[test]

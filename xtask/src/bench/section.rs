@@ -1,7 +1,7 @@
 //! Which results stand together: one metric of one suite, and of one model shape where there is one.
 
-use benches::ModelShape;
 use benches::protocol::Suite;
+use benches::{Backend, ModelShape};
 
 use super::results::{Results, Row};
 
@@ -24,6 +24,11 @@ const SHOWN: &[Shown] = &[
         suite: Suite::Dispatch,
         metric: "overhead_mean",
         title: "dispatch: time of a job over its ideal, mean (lower is better)",
+    },
+    Shown {
+        suite: Suite::Dispatch,
+        metric: "time_mean",
+        title: "dispatch: whole time of a job, mean (lower is better)",
     },
     Shown {
         suite: Suite::Matvec,
@@ -65,6 +70,13 @@ impl<'a> Section<'a> {
     /// The name of a row's case without what all of them share.
     pub(crate) fn case(&self, row: &'a Row) -> &'a str {
         row.case.strip_prefix(&self.prefix).unwrap_or(&row.case)
+    }
+
+    /// The backend that values are compared with: `usual`, but serial for whole times, which say whether a pool pays at all.
+    pub(crate) fn reference(&self, usual: Backend) -> Backend {
+        let is_time = self.rows.iter().any(|row| row.metric == "time_mean");
+        let has_serial = self.rows.iter().any(|row| row.backend == Backend::Serial.name());
+        if is_time && has_serial { Backend::Serial } else { usual }
     }
 
     /// The cases, short, in order.
@@ -134,5 +146,23 @@ mod tests {
         assert_eq!(sections[0].cases(), ["2us-x2-gap20us"]);
         assert_eq!(sections[0].backends(), ["rayon", "epoch"]);
         assert_eq!(sections[1].cases(), ["separate", "grouped"]);
+    }
+
+    #[test]
+    fn whole_times_are_compared_with_serial() {
+        let (mut results, _) = example();
+        let overhead = results.results[0].clone();
+        results.results.push(Row { metric: "time_mean".into(), ..overhead.clone() });
+        let references = |results: &Results| {
+            let sections = Section::all(results);
+            sections.iter().map(|s| s.reference(Backend::Rayon)).collect::<Vec<_>>()
+        };
+        assert_eq!(references(&results), [Backend::Rayon, Backend::Rayon], "no serial");
+        results.results.push(Row {
+            metric: "time_mean".into(),
+            backend: "serial".into(),
+            ..overhead
+        });
+        assert_eq!(references(&results), [Backend::Rayon, Backend::Serial]);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(crate) quick: bool,
     pub(crate) backends: Vec<Backend>,
     pub(crate) threads: usize,
-    /// Busy threads beside what is measured.
+    /// Busy processes beside what is measured.
     pub(crate) disturb: usize,
     pub(crate) out: PathBuf,
     pub(crate) baseline: Option<Results>,
@@ -79,6 +79,7 @@ impl Settings {
             Some(folder) => folder,
             None => workspace::target_dir()?.join("bench"),
         };
+        check_backends(&options.backends)?;
         check_writable(&out)?;
         let baseline = options.baseline.as_deref().map(Results::load).transpose()?;
         let mut notes = Vec::new();
@@ -87,7 +88,7 @@ impl Settings {
         let memory = machine::available_memory();
         let tasks = tasks(&suites, &shapes, options.quick, memory, &mut notes);
         if options.disturb > 0 {
-            notes.push(format!("{} busy threads ran beside everything measured", options.disturb));
+            notes.push(format!("busy processes beside everything measured: {}", options.disturb));
         }
         ensure!(!tasks.is_empty(), "nothing is left to measure: {}", notes.join("; "));
         Ok(Self {
@@ -196,6 +197,14 @@ fn unique<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
         }
     }
     kept
+}
+
+/// Some systems cannot have all backends.
+fn check_backends(backends: &[Backend]) -> Result<(), UsageError> {
+    match backends.iter().find_map(|backend| backend.refusal()) {
+        Some(why) => Err(UsageError(why.into())),
+        None => Ok(()),
+    }
 }
 
 /// Makes the folder and writes a file in it, to fail now rather than after minutes of measuring.

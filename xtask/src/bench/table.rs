@@ -4,7 +4,7 @@ use benches::Backend;
 use benches::protocol::Better;
 
 use super::baseline::{Change, Verdict};
-use super::format::{quantity, range};
+use super::format::{digits, quantity, range};
 use super::reading;
 use super::results::{Results, Row};
 use super::section::{Section, is_shown};
@@ -17,6 +17,8 @@ pub(crate) struct Table {
     pub(crate) reading: String,
     pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<Vec<Cell>>,
+    /// The columns behind the first one are alike: where they do not fit side by side, some may stand below.
+    pub(crate) is_by_backend: bool,
 }
 
 /// A value, a line of detail below it, and what to think of it.
@@ -35,8 +37,13 @@ impl From<&str> for Cell {
 
 impl Table {
     /// A row per case, a column per backend.
-    pub(crate) fn of_section(section: &Section<'_>, results: &Results, reference: Backend) -> Self {
+    pub(crate) fn of_section(section: &Section<'_>, results: &Results, usual: Backend) -> Self {
         let backends = section.backends();
+        let reference = section.reference(usual);
+        let title = match reference == usual {
+            true => section.title.clone(),
+            false => format!("{}; ratios to {reference}", section.title),
+        };
         let table_row = |case: &str| {
             let cells = backends.iter().map(|backend| {
                 let is_it = |row: &&&Row| section.case(row) == case && row.backend == *backend;
@@ -46,10 +53,11 @@ impl Table {
             std::iter::once(Cell::from(case)).chain(cells).collect()
         };
         Self {
-            title: section.title.clone(),
+            title,
             reading: reading::of_section(section, reference),
             header: std::iter::once(&"case").chain(&backends).map(|&name| name.into()).collect(),
             rows: section.cases().into_iter().map(table_row).collect(),
+            is_by_backend: true,
         }
     }
 
@@ -62,12 +70,18 @@ impl Table {
             reading: reading::of_changes(&shown),
             header: header.map(str::to_owned).to_vec(),
             rows: shown.into_iter().map(change_row).collect(),
+            is_by_backend: false,
         }
     }
 }
 
 fn value_cell(results: &Results, row: &Row, reference: Backend) -> Cell {
-    let value = quantity(row.median, &row.unit);
+    let mut value = quantity(row.median, &row.unit);
+    if row.metric == "overhead_p50" {
+        let like = Row { metric: "overhead_round_trips".into(), ..row.clone() };
+        let found = results.find(&like).map(|row| format!(" ({})", digits(row.median)));
+        value += &found.unwrap_or_default();
+    }
     if row.metric == "of_ceiling" {
         let ceiling = results.find(&Row { metric: "read_ceiling".into(), ..row.clone() });
         let detail = ceiling.map(|row| format!("of {}", quantity(row.median, &row.unit)));
@@ -112,6 +126,28 @@ mod tests {
         assert_eq!((epoch.value.as_str(), epoch.detail.as_str()), ("170 ns", "×0.008–0.018"));
         assert_eq!(epoch.verdict, Some(Verdict::Better));
         assert_eq!(table.rows[0][1], Cell::from("14.0 µs"));
+    }
+
+    #[test]
+    fn an_overhead_has_its_round_trips_behind_it() {
+        let (mut results, _) = example();
+        let epoch = results.results[1].clone();
+        let metric = "overhead_round_trips".into();
+        results.results.push(Row { metric, median: 1.62, ..epoch.clone() });
+        assert_eq!(value_cell(&results, &epoch, Backend::Rayon).value, "170 ns (1.62)");
+    }
+
+    #[test]
+    fn whole_times_name_what_they_are_compared_with() {
+        let (mut results, _) = example();
+        for row in &mut results.results {
+            row.metric = "time_mean".into();
+        }
+        let serial = Row { backend: "serial".into(), ..results.results[0].clone() };
+        results.results.push(serial);
+        let table = |usual| Table::of_section(&Section::all(&results)[0], &results, usual);
+        assert!(table(Backend::Rayon).title.ends_with("; ratios to serial"));
+        assert!(!table(Backend::Serial).title.contains("ratios"));
     }
 
     #[test]

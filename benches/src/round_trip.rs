@@ -1,0 +1,93 @@
+//! The time in which a cache line goes to another CPU and back: the unit in which the cost of a dispatch can be told.
+
+#![forbid(unsafe_code)]
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::stats::median;
+use crate::work::time_ns;
+
+/// Round trips timed together, so that reading the clock does not count.
+const BLOCK_LEN: u64 = 50;
+const N_BLOCKS: u64 = 200;
+/// Blocks until both threads have settled on a CPU.
+const N_WARM_UP: u64 = 50;
+
+/// A counter on cache lines of its own.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub struct Word(AtomicU64);
+
+impl Word {
+    /// Sets the counter for whoever waits for it.
+    pub fn set(&self, round: u64) {
+        self.0.store(round, Ordering::Release);
+    }
+
+    /// Whether the counter has reached `round`.
+    pub fn has_reached(&self, round: u64) -> bool {
+        self.0.load(Ordering::Acquire) >= round
+    }
+
+    /// Adds one, which nobody else does.
+    pub fn increment(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Spins until the counter has reached `round`; lets others run now and then, as they may have only this CPU.
+    pub fn wait_for(&self, round: u64) {
+        let mut looks = 0_u32;
+        while !self.has_reached(round) {
+            looks += 1;
+            if looks.is_multiple_of(1000) { thread::yield_now() } else { spin_loop() }
+        }
+    }
+}
+
+/// Nanoseconds from a store until the store is seen with which another thread answers it: the median.
+///
+/// Whether the two threads share a core is the scheduler's choice. With one CPU it is what context switches take.
+///
+/// ```
+/// assert!(benches::round_trip::measure_ns() > 0.0);
+/// ```
+pub fn measure_ns() -> f64 {
+    let (ping, pong) = (Word::default(), Word::default());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=BLOCK_LEN * (N_WARM_UP + N_BLOCKS) {
+                ping.wait_for(round);
+                pong.set(round);
+            }
+        });
+        let round_trip = |round| {
+            ping.set(round);
+            pong.wait_for(round);
+        };
+        let block = |index| {
+            let first = index * BLOCK_LEN + 1;
+            time_ns(|| (first..first + BLOCK_LEN).for_each(round_trip)) / BLOCK_LEN as f64
+        };
+        let times: Vec<f64> = (0..N_WARM_UP + N_BLOCKS).map(block).collect();
+        median(&times[N_WARM_UP as usize..])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_waited_for() {
+        let word = Word::default();
+        assert!(word.has_reached(0) && !word.has_reached(1));
+        thread::scope(|scope| {
+            scope.spawn(|| word.set(2));
+            word.wait_for(2);
+        });
+        word.increment();
+        assert!(word.has_reached(3) && !word.has_reached(4));
+    }
+}

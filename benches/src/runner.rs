@@ -1,0 +1,99 @@
+//! What the measuring binaries do: one request in, one JSON document out.
+
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::hint::spin_loop;
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use std::thread;
+
+use rowpar::{Kernels, RowPool};
+
+use crate::matvec::MatvecSuite;
+use crate::protocol::{Report, Request, Suite};
+use crate::{Backend, Decode, ModelShape, PoolError, decode_suite, dispatch, round_trip};
+
+/// What one measurement gives.
+pub type Outcome = Result<Report, String>;
+
+/// A measurement that waits for its pool.
+pub type Measure<'a> = Box<dyn FnOnce(&dyn RowPool) -> Outcome + Send + 'a>;
+
+/// The body of a measuring binary: reads the request that is its only argument, has the pool built by `with_pool` for the
+/// backend and the number of threads given, and prints the [`Report`], or what went wrong on one line.
+pub fn main(
+    program: &str,
+    with_pool: impl FnOnce(Backend, usize, Measure<'_>) -> Result<Outcome, PoolError>,
+) -> ExitCode {
+    match run(with_pool) {
+        Ok(json) => {
+            println!("{json}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{program}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(
+    with_pool: impl FnOnce(Backend, usize, Measure<'_>) -> Result<Outcome, PoolError>,
+) -> Result<String, Box<dyn Error>> {
+    let text = std::env::args().nth(1).ok_or("the request is missing: one JSON object")?;
+    let request: Request = serde_json::from_str(&text)?;
+    let prepared = Prepared::new(&request)?;
+    let measure: Measure<'_> = Box::new(|pool| prepared.measure(&request, pool));
+    let mut report = with_pool(request.backend, request.threads, measure)
+        .map_err(|error| format!("no pool for {}: {error}", request.backend))??;
+    report.isa = Kernels::best().isa().to_string();
+    Ok(serde_json::to_string(&report)?)
+}
+
+/// What is made before there is a pool, whose waiting threads would be in the way.
+enum Prepared {
+    Dispatch { round_trip_ns: f64 },
+    Matvec(MatvecSuite),
+    Decode(Box<Decode>),
+}
+
+impl Prepared {
+    fn new(request: &Request) -> Result<Self, String> {
+        let shape: ModelShape = request.shape.parse()?;
+        Ok(match request.suite {
+            Suite::Dispatch => Self::Dispatch { round_trip_ns: round_trip::measure_ns() },
+            Suite::Matvec => {
+                Self::Matvec(MatvecSuite::new(shape, request.working_set, request.threads))
+            }
+            Suite::Decode => {
+                let decode = Decode::new(shape, decode_suite::SEED, request.threads);
+                Self::Decode(Box::new(decode))
+            }
+        })
+    }
+
+    fn measure(self, request: &Request, pool: &dyn RowPool) -> Outcome {
+        match self {
+            Self::Dispatch { round_trip_ns } => Ok(dispatch::measure(pool, request, round_trip_ns)),
+            Self::Matvec(suite) => Ok(suite.measure(pool, request.budget())),
+            Self::Decode(mut decode) => decode_suite::measure(&mut decode, pool, request.budget()),
+        }
+    }
+}
+
+/// Takes all the time of one CPU that it gets, until its standard input closes: a neighbour to order.
+///
+/// Prints a line when it has begun. Whoever started it holds the other end of the pipe, so it does not outlive them.
+pub fn busy() -> ! {
+    thread::spawn(|| {
+        // An error ends it as well: there is nobody at the other end.
+        _ = io::copy(&mut io::stdin().lock().by_ref(), &mut io::sink());
+        std::process::exit(0);
+    });
+    // The line is a courtesy: if nobody reads it, the input is closed too.
+    _ = writeln!(io::stdout(), "busy");
+    loop {
+        spin_loop();
+    }
+}
