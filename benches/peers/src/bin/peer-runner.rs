@@ -1,0 +1,28 @@
+//! Measures one request on a peer: takes and prints what `bench-runner` does.
+//!
+//! ```text
+//! peer-runner '{"suite":"dispatch","backend":"chili","threads":2,"shape":"SmolLM2-135M","budget_ms":300,"working_set":0}'
+//! peer-runner --missing     # the peers that are not built in, and how to install what they need, as JSON
+//! ```
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("--missing") {
+        return match serde_json::to_string(&peers::missing()) {
+            Ok(json) => {
+                println!("{json}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("peer-runner: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    benches::runner::main("peer-runner", |backend, threads, measure| {
+        peers::with_pool(backend, threads, measure)
+    })
+}
