@@ -1,8 +1,7 @@
 //! Pools that others wrote, behind [`rowpar::RowPool`]: what the pools of this workspace are measured against.
 //!
-//! Each is used as its documentation advises for a parallel loop, in the configuration that suits it best. The rows of a job
-//! are handed to it in units of the job's grain; where it knows no tiles of its own, units go out in tiles
-//! like those that pthreadpool's documentation has in mind, some 16 for each thread.
+//! Each is used as its documentation advises for a parallel loop. The rows of a job are handed to it in units of the job's grain,
+//! and the units in tiles, some 16 for each thread; `original` cuts them up by itself. Several parts are one dispatch for all.
 //!
 //! ```
 //! let participants = peers::with_pool(benches::Backend::Chili, 2, |pool| pool.participants());
