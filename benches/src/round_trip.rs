@@ -6,6 +6,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use crate::pinned::Pin;
 use crate::stats::median;
 use crate::work::time_ns;
 
@@ -48,20 +49,26 @@ impl Word {
 
 /// Nanoseconds from a store until the store is seen with which another thread answers it: the median.
 ///
-/// Whether the two threads share a core is the scheduler's choice. With one CPU it is what context switches take.
+/// Where threads can be pinned they stand on the first two CPUs of the plan for this process, cores of their own if it has two;
+/// elsewhere on whichever two the scheduler chooses. With one CPU it is what context switches take.
 ///
 /// ```
 /// assert!(benches::round_trip::measure_ns() > 0.0);
 /// ```
 pub fn measure_ns() -> f64 {
     let (ping, pong) = (Word::default(), Word::default());
+    let (_, cpus) = cpu_topology::resolve_threads_and_affinity(2);
+    // Two threads on one CPU, which a busy neighbour makes likely, would show the scheduler and not the line.
+    let pin = |thread: usize| Pin::to(cpus[thread]).ok();
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _pin = pin(1);
             for round in 1..=BLOCK_LEN * (N_WARM_UP + N_BLOCKS) {
                 ping.wait_for(round);
                 pong.set(round);
             }
         });
+        let _pin = pin(0);
         let round_trip = |round| {
             ping.set(round);
             pong.wait_for(round);

@@ -12,8 +12,13 @@ pub(crate) fn quantity(value: f64, unit: &str) -> String {
     format!("{} {unit}", digits(value))
 }
 
+/// A number in as little room as two digits need.
+pub(crate) fn short(value: f64) -> String {
+    if value.abs() < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
 /// Three digits of a number, without an exponent.
-pub(crate) fn digits(value: f64) -> String {
+fn digits(value: f64) -> String {
     match value.abs() {
         99.95.. => format!("{value:.0}"),
         9.995.. => format!("{value:.1}"),
@@ -46,6 +51,13 @@ mod tests {
         ];
         for (value, unit, expected) in cases {
             assert_eq!(quantity(value, unit), expected);
+        }
+    }
+
+    #[test]
+    fn short_numbers() {
+        for (value, expected) in [(0.04, "0.0"), (3.94, "3.9"), (9.96, "10"), (1022.6, "1023")] {
+            assert_eq!(short(value), expected);
         }
     }
 

@@ -4,7 +4,7 @@ use benches::Backend;
 use benches::protocol::Better;
 
 use super::baseline::{Change, Verdict};
-use super::format::{digits, quantity, range};
+use super::format::{quantity, range, short};
 use super::reading;
 use super::results::{Results, Row};
 use super::section::{Section, is_shown};
@@ -79,7 +79,7 @@ fn value_cell(results: &Results, row: &Row, reference: Backend) -> Cell {
     let mut value = quantity(row.median, &row.unit);
     if row.metric == "overhead_p50" {
         let like = Row { metric: "overhead_round_trips".into(), ..row.clone() };
-        let found = results.find(&like).map(|row| format!(" ({})", digits(row.median)));
+        let found = results.find(&like).map(|row| format!(" ({})", short(row.median)));
         value += &found.unwrap_or_default();
     }
     if row.metric == "of_ceiling" {
@@ -89,7 +89,7 @@ fn value_cell(results: &Results, row: &Row, reference: Backend) -> Cell {
     }
     let Some(ratio) = row.vs.get(reference.name()) else { return value.as_str().into() };
     let verdict = Verdict::of(ratio, row.better == Better::Lower);
-    let mark = if verdict == Verdict::Noise { "~ " } else { "" };
+    let mark = if verdict == Verdict::Noise { "~" } else { "" };
     let detail = format!("{mark}×{}", range(ratio.low, ratio.high));
     Cell { value, detail, verdict: Some(verdict) }
 }
@@ -134,7 +134,7 @@ mod tests {
         let epoch = results.results[1].clone();
         let metric = "overhead_round_trips".into();
         results.results.push(Row { metric, median: 1.62, ..epoch.clone() });
-        assert_eq!(value_cell(&results, &epoch, Backend::Rayon).value, "170 ns (1.62)");
+        assert_eq!(value_cell(&results, &epoch, Backend::Rayon).value, "170 ns (1.6)");
     }
 
     #[test]

@@ -87,7 +87,7 @@ mod tests {
     fn table(backends: &[&str], is_by_backend: bool) -> Table {
         let cell = |index: usize| Cell {
             value: format!("22.{index} µs (111)"),
-            detail: "~ ×0.030–0.043".into(),
+            detail: "~×0.030–0.043".into(),
             verdict: None,
         };
         let first = Cell::from("1.25us-x32-gap20us");
@@ -110,6 +110,7 @@ mod tests {
             assert!(widest <= Some(usize::from(WIDTH)), "{widest:?}\n{text}");
             for (index, backend) in backends.iter().enumerate().take(n_backends) {
                 assert!(text.contains(backend), "{text}");
+                assert!(text.contains(" 1.25us-x32-gap20us "), "unbroken in {text}");
                 assert!(text.contains(&format!("22.{index} µs (111)")), "unbroken in {text}");
             }
         }
