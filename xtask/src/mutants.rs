@@ -109,7 +109,7 @@ fn copy_crate(scratch: &Path) -> anyhow::Result<()> {
     }
     copy_folder(&root().join(source), &scratch.join(source))?;
     let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
-    fs::write(scratch.join("Cargo.toml"), manifest.replace(r#", "benches", "xtask""#, ""))?;
+    fs::write(scratch.join("Cargo.toml"), manifest.replace(r#", "benches", "soak", "xtask""#, ""))?;
     fs::copy(root().join("Cargo.lock"), scratch.join("Cargo.lock"))?;
     Ok(())
 }
