@@ -5,7 +5,10 @@ use std::str::FromStr;
 
 use crate::cli::LoomOptions;
 use crate::workspace::{cargo, step};
-use crate::{loom, tidy};
+use crate::{loom, sanitize, soak, tidy};
+
+/// Of a short soak: half a minute on two CPUs.
+const SOAK_DISPATCHES: u64 = 8_000_000;
 
 /// One thing that must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +19,24 @@ pub(crate) enum Step {
     Doc,
     Tidy,
     Loom,
+    Soak,
+    Tsan,
+    Asan,
 }
 
 impl Step {
     /// Every step, quick ones first.
-    const ALL: &[Self] = &[Self::Fmt, Self::Clippy, Self::Test, Self::Doc, Self::Tidy, Self::Loom];
+    const ALL: &[Self] = &[
+        Self::Fmt,
+        Self::Clippy,
+        Self::Test,
+        Self::Doc,
+        Self::Tidy,
+        Self::Loom,
+        Self::Soak,
+        Self::Tsan,
+        Self::Asan,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -30,6 +46,9 @@ impl Step {
             Self::Doc => "doc",
             Self::Tidy => "tidy",
             Self::Loom => "loom",
+            Self::Soak => "soak",
+            Self::Tsan => "tsan",
+            Self::Asan => "asan",
         }
     }
 
@@ -50,6 +69,17 @@ impl Step {
                 tidy::run()
             }
             Self::Loom => loom::run(&LoomOptions::default()),
+            Self::Soak => soak::run_for(SOAK_DISPATCHES),
+            Self::Tsan => sanitize::run(&sanitize::THREAD),
+            Self::Asan => sanitize::run(&sanitize::ADDRESS),
+        }
+    }
+
+    /// Why this step is left out where it was not asked for by name.
+    fn lacks(self) -> Option<anyhow::Error> {
+        match self {
+            Self::Tsan | Self::Asan => sanitize::require_tools().err(),
+            _ => None,
         }
     }
 }
@@ -72,10 +102,18 @@ impl FromStr for Step {
     }
 }
 
-/// Runs the steps in the order given, or all; stops at the first that fails.
+/// Runs the steps in the order given, or all that can be run here; stops at the first that fails.
 pub(crate) fn run(steps: &[Step]) -> anyhow::Result<()> {
-    let steps = if steps.is_empty() { Step::ALL } else { steps };
-    steps.iter().try_for_each(|step| step.run())
+    if !steps.is_empty() {
+        return steps.iter().try_for_each(|step| step.run());
+    }
+    Step::ALL.iter().try_for_each(|step| match step.lacks() {
+        Some(reason) => {
+            eprintln!("\n{step} is left out: {reason}");
+            Ok(())
+        }
+        None => step.run(),
+    })
 }
 
 #[cfg(test)]
@@ -88,6 +126,6 @@ mod tests {
             assert_eq!(step.name().parse::<Step>().unwrap(), step);
         }
         let error = "deploy".parse::<Step>().unwrap_err();
-        assert!(error.contains("fmt, clippy, test, doc, tidy, loom"), "{error}");
+        assert!(error.contains("fmt, clippy, test, doc, tidy, loom, soak, tsan, asan"), "{error}");
     }
 }

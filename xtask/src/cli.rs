@@ -23,10 +23,16 @@ const MAX_THREADS: usize = 1024;
 pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
     Bench(BenchOptions),
-    /// Run what continuous integration runs: fmt, clippy, test, doc, loom, tidy.
+    /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak, tsan, asan.
     Ci(CiOptions),
     /// Check the pool's protocol under loom.
     Loom(LoomOptions),
+    /// Use pools at random for minutes on end, and check every dispatch.
+    Soak(soak::Options),
+    /// Run the tests of the pool and the kernels under ThreadSanitizer.
+    Tsan,
+    /// Run the same under AddressSanitizer.
+    Asan,
     /// Check the text rules of this workspace.
     Tidy,
     /// Print what this machine looks like and the pool plan, with the reasons.
@@ -77,7 +83,7 @@ pub(crate) struct BenchOptions {
 /// What `ci` can be told.
 #[derive(Debug, Args)]
 pub(crate) struct CiOptions {
-    /// Steps to run: fmt, clippy, test, doc, tidy, loom. All if none is named.
+    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, tsan, asan. All if none is named.
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<Step>,
 }
@@ -123,7 +129,7 @@ pub(crate) fn parse() -> anyhow::Result<Task> {
     Task::try_parse().map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let tasks = "bench, ci, loom, tidy and topology";
+            let tasks = "bench, ci, loom, soak, tsan, asan, tidy and topology";
             UsageError(format!("no task named; the tasks are {tasks}")).into()
         }
         _ => UsageError(one_line(&error.to_string())).into(),

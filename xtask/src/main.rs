@@ -1,13 +1,16 @@
-//! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `tidy`, `topology`.
+//! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `tsan`, `asan`, `tidy`, `topology`.
 
 #![forbid(unsafe_code)]
 
 mod bench;
 mod ci;
 mod cli;
+mod debian;
 mod loom;
 mod mutants;
 mod output;
+mod sanitize;
+mod soak;
 mod tidy;
 mod topology;
 mod workspace;
@@ -21,6 +24,9 @@ fn main() -> ExitCode {
         Ok(Task::Bench(options)) => bench::run(options),
         Ok(Task::Ci(options)) => ci::run(&options.steps),
         Ok(Task::Loom(options)) => loom::run(&options),
+        Ok(Task::Soak(options)) => soak::run(&options),
+        Ok(Task::Tsan) => sanitize::run(&sanitize::THREAD),
+        Ok(Task::Asan) => sanitize::run(&sanitize::ADDRESS),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
         Err(error) => Err(error),
