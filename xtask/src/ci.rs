@@ -7,9 +7,6 @@ use crate::cli::LoomOptions;
 use crate::workspace::{cargo, step};
 use crate::{loom, sanitize, soak, tidy};
 
-/// Of a short soak: half a minute on two CPUs.
-const SOAK_DISPATCHES: u64 = 8_000_000;
-
 /// One thing that must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -69,7 +66,7 @@ impl Step {
                 tidy::run()
             }
             Self::Loom => loom::run(&LoomOptions::default()),
-            Self::Soak => soak::run_for(SOAK_DISPATCHES),
+            Self::Soak => soak::run_short(),
             Self::Tsan => sanitize::run(&sanitize::THREAD),
             Self::Asan => sanitize::run(&sanitize::ADDRESS),
         }

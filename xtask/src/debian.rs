@@ -43,6 +43,9 @@ pub(crate) fn cargo(folder: &str) -> anyhow::Result<Command> {
         .env("RUSTDOC", "/usr/bin/rustdoc")
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_TARGET_DIR", target_dir()?.join(folder))
+        // Enough for the places in a report, and the build is shorter.
+        .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
+        .env("CARGO_INCREMENTAL", "0")
         // Of the toolchain that runs this task.
         .env_remove("LD_LIBRARY_PATH")
         .env_remove("RUSTUP_TOOLCHAIN")

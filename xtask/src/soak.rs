@@ -7,9 +7,9 @@ pub(crate) fn run(options: &soak::Options) -> anyhow::Result<()> {
     run_with(&options.to_args())
 }
 
-/// Runs one of so many dispatches.
-pub(crate) fn run_for(dispatches: u64) -> anyhow::Result<()> {
-    run_with(&[format!("--dispatches={dispatches}")])
+/// Runs a short one: half a minute on two idle CPUs, and a minute at most on busy ones.
+pub(crate) fn run_short() -> anyhow::Result<()> {
+    run_with(&["--dispatches=8000000", "--minutes=1"].map(String::from))
 }
 
 fn run_with(args: &[String]) -> anyhow::Result<()> {
