@@ -2,45 +2,81 @@
 #![forbid(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc;
+use std::time::Duration;
 use std::{fmt, io};
 
-use crate::dispatch::Shared;
+use crate::dispatch::{Dispatcher, Options, Shared};
 use crate::error::Error;
+use crate::places::Places;
 use crate::pool::Pool;
 use crate::sync::{Arc, JoinHandle, thread};
-use crate::unwind::FirstPanic;
-use crate::wait::SpinPolicy;
+use crate::unwind::{Payload, discard};
+use crate::wait::{Spin, turns_in};
 use crate::worker;
 
-type StartHook = dyn Fn(usize) + Send + Sync;
+type Hook = std::sync::Arc<dyn Fn(usize) + Send + Sync>;
 
 /// Settings of a pool to be built; [`Pool::builder`] makes one.
 ///
 /// ```
 /// let pool = epoch_pool::Pool::builder()
-///     .workers(2)
+///     .participants(3) // two workers, and whoever calls
 ///     .spin_budget(1000)
 ///     .thread_name(|worker| format!("decode-{worker}"))
 ///     .on_worker_start(|worker| println!("worker {worker} pins itself, sets its priority, …"))
+///     .on_worker_stop(|worker| println!("worker {worker} has done its last job"))
 ///     .build()?;
-/// assert_eq!(pool.participants(), 3);
+/// assert_eq!(pool.n_workers(), 2);
 /// # Ok::<(), epoch_pool::Error>(())
 /// ```
 pub struct Builder {
-    workers: usize,
-    spin_budget: u32,
+    width: Width,
+    spin_turns: u64,
     stack_size: Option<usize>,
     name: Box<dyn Fn(usize) -> String>,
-    start: Option<std::sync::Arc<StartHook>>,
+    start: Option<Hook>,
+    stop: Option<Hook>,
+    floats: FloatEnvironment,
+    with_times: bool,
+}
+
+/// How the number of threads was given.
+#[derive(Clone, Copy, Debug)]
+enum Width {
+    Workers(usize),
+    Participants(usize),
+}
+
+/// The floating-point environment (rounding mode, flush-to-zero, exception masks) that jobs run in.
+///
+/// It belongs to a thread, is inherited when one is spawned, and is changed by hosts and libraries that prefer speed to bits.
+/// So the threads of a pool may differ, and a result would depend on who computed it.
+///
+/// There is no setting for flush-to-zero. Rust code assumes the default environment, and has undefined behaviour in any other;
+/// a job that needs another one sets it around foreign code, and sets it back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FloatEnvironment {
+    /// Every call of a job runs in the default environment: to nearest even, subnormals kept, exceptions masked. The thread has
+    /// its own back afterwards. Costs a read of a control register per call; on targets other than x86-64 and aarch64 it is as
+    /// `AsFound`. Jobs that run inline run in the environment of the code around them.
+    #[default]
+    Default,
+    /// Calls run in whatever environment their thread has.
+    AsFound,
 }
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("workers", &self.workers)
-            .field("spin_budget", &self.spin_budget)
+            .field("width", &self.width)
+            .field("spin_turns", &self.spin_turns)
             .field("stack_size", &self.stack_size)
             .field("has_start_hook", &self.start.is_some())
+            .field("has_stop_hook", &self.stop.is_some())
+            .field("float_environment", &self.floats)
+            .field("timing", &self.with_times)
             .finish_non_exhaustive()
     }
 }
@@ -48,28 +84,48 @@ impl fmt::Debug for Builder {
 impl Builder {
     pub(crate) fn new() -> Self {
         Self {
-            workers: 0,
-            spin_budget: Pool::DEFAULT_SPIN,
+            width: Width::Workers(0),
+            spin_turns: u64::from(Pool::DEFAULT_SPIN),
             stack_size: None,
             name: Box::new(|worker| format!("epoch-pool-{worker}")),
             start: None,
+            stop: None,
+            floats: FloatEnvironment::default(),
+            with_times: false,
         }
     }
 
-    /// Threads to spawn, the caller not counted. Default 0: all jobs run on the caller.
+    /// Threads to spawn, the caller not counted. Default 0: all jobs run on the caller. Takes the place of
+    /// [`Builder::participants`].
     #[must_use]
     pub fn workers(mut self, n_workers: usize) -> Self {
-        self.workers = n_workers;
+        self.width = Width::Workers(n_workers);
+        self
+    }
+
+    /// Threads that take part in a job, the caller counted: one more than there are workers. Takes the place of
+    /// [`Builder::workers`]. 0 is an error, as the caller always takes part.
+    #[must_use]
+    pub fn participants(mut self, participants: usize) -> Self {
+        self.width = Width::Participants(participants);
         self
     }
 
     /// Turns that a waiter (a worker without work, a caller whose workers still run) spends before it parks. A turn is about
-    /// 40 ns, however long the CPU's pause instruction is; every 64 turns the CPU is offered to whoever waits for it. With more
-    /// participants than CPUs it is offered at every turn, and 100 turns are the most. Default [`Pool::DEFAULT_SPIN`]; 0 parks
-    /// at once.
+    /// 40 ns, however long the CPU's pause instruction is (calibrated once per process); every 64 turns the CPU is offered to
+    /// whoever waits for it. With more participants than CPUs it is offered at every turn, and 100 turns are the most; how many
+    /// CPUs there are for the threads of the pool is found out again every 50 ms. Default [`Pool::DEFAULT_SPIN`]; 0 parks at
+    /// once. Takes the place of [`Builder::spin_time`].
     #[must_use]
-    pub fn spin_budget(mut self, iterations: u32) -> Self {
-        self.spin_budget = iterations;
+    pub fn spin_budget(mut self, turns: u32) -> Self {
+        self.spin_turns = u64::from(turns);
+        self
+    }
+
+    /// As [`Builder::spin_budget`], whose place it takes, in time, to the next 40 ns below.
+    #[must_use]
+    pub fn spin_time(mut self, time: Duration) -> Self {
+        self.spin_turns = turns_in(time);
         self
     }
 
@@ -89,10 +145,35 @@ impl Builder {
     }
 
     /// Called once on each worker, with its participant number (from 1), before it takes part in any job: the place to pin
-    /// the thread or to set its quality of service. [`Builder::build`] returns after all of them have returned.
+    /// the thread, to set its quality of service, to note its thread id. [`Builder::build`] returns after all of them have
+    /// returned.
     #[must_use]
     pub fn on_worker_start(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
         self.start = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// Called once on each worker whose start hook did not panic, with its participant number, after its last job: when the
+    /// pool is dropped, which returns after all of them have returned, or cannot be built. A panic in it is caught, and its
+    /// payload dropped.
+    #[must_use]
+    pub fn on_worker_stop(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        self.stop = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// The floating-point environment of jobs. Default [`FloatEnvironment::Default`].
+    #[must_use]
+    pub fn float_environment(mut self, environment: FloatEnvironment) -> Self {
+        self.floats = environment;
+        self
+    }
+
+    /// Whether [`Statistics::timing`](crate::Statistics::timing) is measured, at the price of two readings of the clock (20 to
+    /// 50 ns each) for each claim. Default `false`.
+    #[must_use]
+    pub fn timing(mut self, is_measured: bool) -> Self {
+        self.with_times = is_measured;
         self
     }
 
@@ -100,42 +181,61 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::Spawn`] if the operating system refuses a thread, and [`Error::TooManyWorkers`]. No thread is left behind.
+    /// [`Error::Spawn`] if the operating system refuses a thread, [`Error::TooManyWorkers`], and [`Error::NoParticipants`]. No
+    /// thread is left behind.
     ///
     /// # Panics
     ///
     /// With the payload of the first start hook that panics, after all workers have been joined; also where a thread was
     /// refused.
     pub fn build(self) -> Result<Pool, Error> {
-        let n_workers = self.workers;
-        if n_workers > Pool::MAX_WORKERS {
-            return Err(Error::TooManyWorkers { requested: n_workers, max: Pool::MAX_WORKERS });
-        }
-        let participants = n_workers + 1;
-        let spin = SpinPolicy::new(self.spin_budget, participants);
-        let shared = Arc::new(Shared::new(participants, spin));
-        let start_panic = std::sync::Arc::new(FirstPanic::new());
-        let pool = self.spawn_all(&shared, &start_panic);
-        if let (Ok(pool), true) = (&pool, self.start.is_some()) {
-            // Who has taken part in a job has run its start hook.
-            pool.visit_every_worker();
-        }
-        if let Some(payload) = start_panic.take() {
-            drop(pool);
-            resume_unwind(payload);
+        let participants = self.n_participants()?;
+        let places = std::sync::Arc::new(Places::new(participants));
+        let parallelism = {
+            let places = places.clone();
+            move || places.parallelism()
+        };
+        let options = Options {
+            spin: Spin::new(self.spin_turns, participants, Box::new(parallelism)),
+            places,
+            with_times: self.with_times,
+            default_floats: self.floats == FloatEnvironment::Default,
+        };
+        let (started, starts) = mpsc::channel();
+        let pool = self.spawn_all(Dispatcher::new(participants, options), started);
+        if self.start.is_some() {
+            // Ends when every worker has let go of its sender, after its start hook.
+            let mut panics = starts.into_iter();
+            if let Some(first) = panics.next() {
+                panics.for_each(discard);
+                drop(pool);
+                resume_unwind(first);
+            }
         }
         pool
+    }
+
+    fn n_participants(&self) -> Result<usize, Error> {
+        let workers = match self.width {
+            Width::Workers(n) => n,
+            Width::Participants(n) => n.checked_sub(1).ok_or(Error::NoParticipants)?,
+        };
+        if workers > Pool::MAX_WORKERS {
+            return Err(Error::TooManyWorkers { requested: workers, max: Pool::MAX_WORKERS });
+        }
+        Ok(workers + 1)
     }
 
     /// On an error the workers that run already are stopped and joined by the pool's drop.
     fn spawn_all(
         &self,
-        shared: &Arc<Shared>,
-        start_panic: &std::sync::Arc<FirstPanic>,
+        dispatcher: Dispatcher,
+        started: mpsc::Sender<Payload>,
     ) -> Result<Pool, Error> {
-        let mut pool = Pool::without_workers(shared.clone());
+        let shared = dispatcher.shared().clone();
+        let mut pool = Pool::without_workers(dispatcher);
         for worker in 1..shared.participants() {
-            let spawned = self.spawn(worker, shared.clone(), start_panic.clone());
+            let spawned = self.spawn(worker, shared.clone(), started.clone());
             pool.add_worker(spawned.map_err(|source| Error::Spawn { worker, source })?);
         }
         Ok(pool)
@@ -145,7 +245,7 @@ impl Builder {
         &self,
         worker: usize,
         shared: Arc<Shared>,
-        start_panic: std::sync::Arc<FirstPanic>,
+        started: mpsc::Sender<Payload>,
     ) -> io::Result<JoinHandle<()>> {
         let mut name = (self.name)(worker);
         name.truncate(name.find('\0').unwrap_or(name.len()));
@@ -153,14 +253,27 @@ impl Builder {
         if let Some(bytes) = self.stack_size {
             thread = thread.stack_size(bytes);
         }
-        let start = self.start.clone();
+        let (start, stop) = (self.start.clone(), self.stop.clone());
         thread.spawn(move || {
-            if let Some(start) = start
-                && let Err(payload) = catch_unwind(AssertUnwindSafe(|| start(worker)))
-            {
-                start_panic.keep(payload);
+            let outcome = call(start.as_ref(), worker);
+            let has_started = outcome.is_ok();
+            if let Err(payload) = outcome {
+                // Somebody listens, as there is a hook.
+                _ = started.send(payload);
             }
+            drop(started);
             worker::work(&shared, worker);
+            if has_started && let Err(payload) = call(stop.as_ref(), worker) {
+                discard(payload);
+            }
         })
     }
+}
+
+fn call(hook: Option<&Hook>, worker: usize) -> Result<(), Payload> {
+    catch_unwind(AssertUnwindSafe(|| {
+        if let Some(hook) = hook {
+            hook(worker);
+        }
+    }))
 }

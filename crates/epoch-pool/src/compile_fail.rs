@@ -25,4 +25,27 @@
 //! let mut sum = 0;
 //! pool.run_rows(8, |rows| sum += rows.len());
 //! ```
+//!
+//! A job of a session cannot reach the pool, whose dispatches do not check that it is free:
+//!
+//! ```compile_fail,E0502
+//! let mut pool = epoch_pool::Pool::new(1).unwrap();
+//! let mut session = pool.session();
+//! session.run_rows(8, |_rows| pool.run_rows(8, |_rows| {}));
+//! ```
+//!
+//! ```compile_fail,E0500
+//! let mut pool = epoch_pool::Pool::new(1).unwrap();
+//! let mut session = pool.session();
+//! session.run_rows(8, |_rows| session.run_rows(8, |_rows| {}));
+//! ```
+//!
+//! There is one session at a time:
+//!
+//! ```compile_fail,E0499
+//! let mut pool = epoch_pool::Pool::new(1).unwrap();
+//! let (mut one, mut other) = (pool.session(), pool.session());
+//! one.run_rows(8, |_rows| {});
+//! other.run_rows(8, |_rows| {});
+//! ```
 #![forbid(unsafe_code)]

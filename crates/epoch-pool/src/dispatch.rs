@@ -9,12 +9,13 @@
 //! | `word[p]`   | caller, only while empty; claims take from it    | chunks of participant `p` that nobody has claimed    |
 //! | `pending`   | caller `= 2 · chunks`; workers `- 2 · done`      | chunks not yet counted; lowest bit: the caller parks |
 //! | `asleep[p]` | worker `p`                                       | worker `p` is parked, or about to park               |
+//! | `heat`      | any thread that begins or ends a hot phase       | while one is on, workers stay awake (`hot.rs`)       |
 //!
 //! ```text
 //! caller                                           worker p
 //! C1 busy: false -> true (Acquire), or inline      W1 spin until word[p] has chunks, then W4
 //! C2 pending = 2·chunks; job = erase(closure)      W2 budget spent: asleep[p] = true; fence(SeqCst)
-//! C3 word[p] = home range (Release), invited p     W3 park, unless word[p] has chunks; asleep[p] = false
+//! C3 word[p] = home range (Release), invited p     W3 park, unless word[p] has chunks or heat changed; asleep[p] = false
 //! C4 fence(SeqCst)                                 W4 claim from word[p] (Acquire); call job; add the chunks to `held`
 //! C5 unpark every invited p with asleep[p]         W5 pending -= 2·held (Release); if only the bit is left, open the gate
 //! C6 claim and call job: own home, then others'    W6 claim from the back of another's word (Acquire); call job; W5
@@ -24,7 +25,11 @@
 //! C9 take the panic; busy = false (Release)
 //! ```
 //!
-//! * **I1** Only the thread that set `busy` writes `job`, and only while every chunk is counted (C2).
+//! An exclusive session (`&mut Dispatcher`) leaves out C1 and the release in C9: the borrow checker gives it what `busy` gives
+//! others. A hot phase begins by a change of `heat`, then C4 and C5 for all workers.
+//!
+//! * **I1** Only the *caller* writes `job`: the thread that set `busy`, or that has borrowed the dispatcher exclusively; and only
+//!   while every chunk is counted (C2).
 //! * **I2** A participant reads and calls `job` only while it holds a claim that is not counted yet (between W4 or W6 and W5;
 //!   the caller: in C6).
 //! * **I3** `dispatch` neither returns nor unwinds between C3 and the end of C7 or C8: jobs' panics are caught.
@@ -40,7 +45,7 @@
 //! its next C2 comes after the last call. C9 and C1: the next caller's C2 comes after this one.
 //!
 //! *No wake-up is lost.* Of C4 and W2 the fence that comes second makes the load after it see the store before the other:
-//! C5 sees `asleep[p]`, or W3 sees the word. `pending` needs no fence: both sides change the one word, so either the caller
+//! C5 sees `asleep[p]`, or W3 sees the word (or the heat). `pending` needs no fence: both sides change the one word, so either the caller
 //! finds in C8 that all is counted, or the last worker finds the bit; the gate is a lock and a condition variable.
 //!
 //! *Panics.* A participant that catches one claims all that is left of the job and counts it without running it, while it
@@ -52,12 +57,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crossbeam_utils::CachePadded;
 
+use crate::counters::Counters;
+use crate::gate::Gate;
 use crate::home::{Claim, Home};
-use crate::job::RawJob;
+use crate::hot::Heat;
+use crate::job::{Job, RawJob};
+use crate::places::Places;
 use crate::split::Split;
-use crate::sync::{AtomicBool, AtomicU64, JoinHandle, Ordering, UnsafeCell, fence};
+use crate::sync::{
+    Arc, AtomicBool, AtomicU64, Counter, JoinHandle, Ordering, UnsafeCell, fence, is_worker_of,
+    this_thread,
+};
+use crate::sys::DefaultFloats;
 use crate::unwind::{FirstPanic, Payload};
-use crate::wait::{Gate, SpinPolicy};
+use crate::wait::Spin;
 
 /// The participant number of the thread that dispatches.
 pub(crate) const CALLER: usize = 0;
@@ -71,33 +84,21 @@ pub(crate) struct Shared {
     homes: Box<[CachePadded<Home>]>,
     job: CachePadded<UnsafeCell<RawJob>>,
     pending: CachePadded<AtomicU64>,
-    busy: CachePadded<AtomicBool>,
     gate: CachePadded<Gate>,
     first_panic: CachePadded<FirstPanic>,
-    pub(crate) spin: SpinPolicy,
+    pub(crate) heat: CachePadded<Heat>,
+    pub(crate) counters: Counters,
+    pub(crate) places: std::sync::Arc<Places>,
+    pub(crate) spin: Spin,
+    /// Jobs run under the default floating-point environment.
+    default_floats: bool,
 }
 
 // SAFETY: `job` is the only field that is not `Sync` by itself. It is written by the caller alone, while nobody reads it (I1),
 // and read by participants with an uncounted claim (I2).
 unsafe impl Sync for Shared {}
 
-/// The right to dispatch; at most one per pool exists. Dropping it is C9's release.
-#[derive(Debug)]
-pub(crate) struct Caller<'a>(&'a Shared);
-
 impl Shared {
-    pub(crate) fn new(participants: usize, spin: SpinPolicy) -> Self {
-        Self {
-            homes: (0..participants).map(|_| CachePadded::new(Home::new())).collect(),
-            job: CachePadded::new(UnsafeCell::new(RawJob::nothing())),
-            pending: CachePadded::new(AtomicU64::new(0)),
-            busy: CachePadded::new(AtomicBool::new(false)),
-            gate: CachePadded::new(Gate::new()),
-            first_panic: CachePadded::new(FirstPanic::new()),
-            spin,
-        }
-    }
-
     pub(crate) fn home(&self, participant: usize) -> &Home {
         &self.homes[participant]
     }
@@ -106,14 +107,25 @@ impl Shared {
         self.homes.len()
     }
 
-    /// C1: the right to dispatch, unless a dispatch is running.
-    pub(crate) fn try_caller(&self) -> Option<Caller<'_>> {
-        let was_busy = self.busy.swap(true, Ordering::Acquire);
-        (!was_busy).then(|| Caller(self))
+    /// What tells this pool from others.
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// C4, C5: wakes those of the first workers, behind `threads`, that are asleep. What they are to see has been stored.
+    pub(crate) fn wake(&self, threads: &[JoinHandle<()>]) {
+        fence(Ordering::SeqCst);
+        for (worker, thread) in (CALLER + 1..).zip(threads) {
+            if self.home(worker).is_asleep() {
+                self.counters.unparked();
+                thread.thread().unpark();
+            }
+        }
     }
 
     /// W4 to W6: runs what there is to run for worker `me`, at home first.
     pub(crate) fn participate(&self, me: usize) {
+        self.home(me).prefetch_job();
         let held = self.run_home(me);
         if held > 0 {
             self.count(held);
@@ -125,6 +137,9 @@ impl Shared {
     fn run_home(&self, me: usize) -> u64 {
         let mut held = 0;
         while let Some(claim) = self.home(me).claim_front() {
+            if held == 0 {
+                self.counters.joined(me);
+            }
             held += self.run_claim(me, claim);
         }
         held
@@ -134,6 +149,7 @@ impl Shared {
     fn run_others(&self, me: usize, n: usize, mut count: impl FnMut(u64)) {
         for victim in (me + 1..n).chain(0..me) {
             while let Some(claim) = self.home(victim).claim_back(n) {
+                self.counters.stole(me);
                 count(self.run_claim(me, claim));
             }
         }
@@ -146,10 +162,15 @@ impl Shared {
         // SAFETY: valid and not written meanwhile: we hold an uncounted claim (I2), so the caller is between C3 and C7 (I1).
         let job = self.job.with(|job| unsafe { *job });
         let run = || {
+            let _floats = self.default_floats.then(DefaultFloats::enter);
             // SAFETY: the closure behind `job` outlives the dispatch that published it, which waits for our claim (I2, I3).
             unsafe { job.call(me, chunks) }
         };
-        match catch_unwind(AssertUnwindSafe(run)) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| match &self.counters.clock {
+            None => run(),
+            Some(clock) => clock.time(me, run),
+        }));
+        match outcome {
             Ok(()) => claimed,
             Err(payload) => {
                 self.first_panic.keep(payload);
@@ -173,55 +194,134 @@ impl Shared {
     }
 }
 
+/// What is not the same for every pool.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) spin: Spin,
+    pub(crate) places: std::sync::Arc<Places>,
+    pub(crate) with_times: bool,
+    pub(crate) default_floats: bool,
+}
+
+/// The dispatching side of a pool: the only way to what its workers share that leads to a [`Caller`].
+#[derive(Debug)]
+pub(crate) struct Dispatcher {
+    shared: Arc<Shared>,
+    busy: CachePadded<AtomicBool>,
+    /// The thread that is the caller, while one is, by [`this_thread`].
+    thread: Counter,
+}
+
+/// The right to dispatch; at most one per pool exists.
+#[derive(Debug)]
+pub(crate) struct Caller<'a> {
+    dispatcher: &'a Dispatcher,
+    /// It was had without `busy`, by an exclusive borrow.
+    is_exclusive: bool,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(participants: usize, options: Options) -> Self {
+        let Options { spin, places, with_times, default_floats } = options;
+        let shared = Shared {
+            homes: (0..participants).map(|_| CachePadded::new(Home::new())).collect(),
+            job: CachePadded::new(UnsafeCell::new(RawJob::nothing())),
+            pending: CachePadded::new(AtomicU64::new(0)),
+            gate: CachePadded::new(Gate::new()),
+            first_panic: CachePadded::new(FirstPanic::new()),
+            heat: CachePadded::new(Heat::new()),
+            counters: Counters::new(participants, with_times),
+            places,
+            spin,
+            default_floats,
+        };
+        Self {
+            shared: Arc::new(shared),
+            busy: CachePadded::new(AtomicBool::new(false)),
+            thread: Counter::default(),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// C1: the right to dispatch, unless a dispatch is running.
+    pub(crate) fn try_caller(&self) -> Option<Caller<'_>> {
+        if self.busy.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        self.thread.set(this_thread());
+        Some(Caller { dispatcher: self, is_exclusive: false })
+    }
+
+    /// The right to dispatch of who has borrowed the dispatcher alone: no other caller can exist meanwhile.
+    pub(crate) fn caller(&mut self) -> Caller<'_> {
+        Caller { dispatcher: self, is_exclusive: true }
+    }
+
+    /// Whether this thread is inside a job of the pool. Of use where [`Dispatcher::try_caller`] has just failed.
+    pub(crate) fn is_nested(&self) -> bool {
+        is_worker_of(self.shared.address()) || self.thread.get() == this_thread()
+    }
+}
+
 impl Caller<'_> {
     /// C2 to C9: runs `job` over the chunks of `split`, on the workers behind `threads` and on this thread.
     ///
     /// Returns the payload of the first panic, which is the caller's to raise.
-    pub(crate) fn dispatch<F: Fn(usize, std::ops::Range<u32>) + Sync>(
+    pub(crate) fn dispatch<J: Job>(
         &self,
         threads: &[JoinHandle<()>],
         split: Split,
-        job: &F,
+        job: &J,
     ) -> Result<(), Payload> {
+        let shared = &*self.dispatcher.shared;
         self.publish(threads, split, RawJob::erase(job));
-        let mut own = self.0.run_home(CALLER);
-        self.0.run_others(CALLER, split.invited(), |stolen| own += stolen);
+        let mut own = shared.run_home(CALLER);
+        shared.run_others(CALLER, split.invited(), |stolen| own += stolen);
         self.wait(own);
-        self.0.first_panic.take().map_or(Ok(()), Err)
+        let panic = shared.first_panic.take();
+        shared.counters.finished(split.invited(), panic.is_some());
+        panic.map_or(Ok(()), Err)
     }
 
     /// C2 to C5.
     fn publish(&self, threads: &[JoinHandle<()>], split: Split, job: RawJob) {
-        let shared = self.0;
+        let shared = &*self.dispatcher.shared;
+        let invited = split.invited();
+        shared.counters.dispatched(invited);
+        shared.places.note_caller();
         shared.pending.store(u64::from(split.chunks()) << 1, Ordering::Relaxed);
-        // SAFETY: nobody reads or writes `job` now: we hold `busy`, and the last dispatch has seen every chunk counted (I1, I2).
+        // SAFETY: nobody reads or writes `job` now: we are the caller, and the last dispatch has seen every chunk counted (I1, I2).
         shared.job.with_mut(|slot| unsafe { *slot = job });
-        for participant in 0..split.invited() {
-            shared.home(participant).open(split.home(participant), split.pinned);
+        for participant in 0..invited {
+            shared.home(participant).open(split.home(participant), split.pinned, job.address());
         }
-        fence(Ordering::SeqCst);
-        for participant in 1..split.invited() {
-            if shared.home(participant).is_asleep() {
-                threads[participant - 1].thread().unpark();
-            }
-        }
+        shared.wake(&threads[..threads.len().min(invited - 1)]);
     }
 
     /// C7, C8: returns when the chunks that are not among our `own` are counted.
     fn wait(&self, own: u64) {
-        let (shared, own) = (self.0, own << 1);
-        if shared.spin.until(|| shared.pending.load(Ordering::Acquire) == own) {
+        let (shared, own) = (&*self.dispatcher.shared, own << 1);
+        let is_done = || shared.pending.load(Ordering::Acquire) == own;
+        if shared.spin.until(is_done, || shared.spin.budget()) {
             return;
         }
         let before = shared.pending.fetch_sub(own.wrapping_sub(WAITING), Ordering::Acquire);
         if before != own {
+            shared.counters.caller_waited();
             shared.gate.wait_until(|| shared.pending.load(Ordering::Acquire) == WAITING);
         }
     }
 }
 
 impl Drop for Caller<'_> {
+    /// C9's release.
     fn drop(&mut self) {
-        self.0.busy.store(false, Ordering::Release);
+        if !self.is_exclusive {
+            self.dispatcher.thread.set(0);
+            self.dispatcher.busy.store(false, Ordering::Release);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong when a pool is built.
+//! What can go wrong when a pool is built, or asked whether it is free.
 #![forbid(unsafe_code)]
 
 use std::{fmt, io};
@@ -21,6 +21,8 @@ pub enum Error {
         /// The largest number that a pool takes, [`Pool::MAX_WORKERS`](crate::Pool::MAX_WORKERS).
         max: usize,
     },
+    /// A pool of no participants was asked for, and the caller always is one.
+    NoParticipants,
 }
 
 impl fmt::Display for Error {
@@ -32,6 +34,9 @@ impl fmt::Display for Error {
             Self::TooManyWorkers { requested, max } => {
                 write!(f, "a pool takes at most {max} workers, {requested} were requested")
             }
+            Self::NoParticipants => {
+                f.write_str("a pool has at least 1 participant, its caller; 0 were requested")
+            }
         }
     }
 }
@@ -40,7 +45,28 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Spawn { source, .. } => Some(source),
-            Self::TooManyWorkers { .. } => None,
+            Self::TooManyWorkers { .. } | Self::NoParticipants => None,
         }
     }
 }
+
+/// The pool runs a job already; the answer of the `try_run…` methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Busy {
+    /// It is the job that this very call was made from: it will be no different while that job runs.
+    Nested,
+    /// It is another thread's, or of a thread that this job has started.
+    Elsewhere,
+}
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nested => "the pool runs the job that this dispatch is made from",
+            Self::Elsewhere => "the pool runs a job of another thread",
+        })
+    }
+}
+
+impl std::error::Error for Busy {}

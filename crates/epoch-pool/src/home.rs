@@ -7,7 +7,8 @@
 
 use std::ops::Range;
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Hint, Ordering};
+use crate::sys::prefetch;
 
 /// Chunks of one job at most: 31 bits of the word, less one value for `STOP`.
 pub(crate) const MAX_CHUNKS: u32 = PINNED - 2;
@@ -40,21 +41,30 @@ pub(crate) struct Home {
     word: AtomicU64,
     /// The owner is parked, or about to park. Written by the owner alone.
     asleep: AtomicBool,
+    /// Where the job lies whose chunks these are. Arrives with the word, so the owner can ask for the job's lines while its
+    /// claim is under way.
+    job: Hint,
 }
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { word: AtomicU64::new(0), asleep: AtomicBool::new(false) }
+        Self { word: AtomicU64::new(0), asleep: AtomicBool::new(false), job: Hint::new() }
     }
 
-    /// H1: opens a range to claims. Only while it is empty, and only by the dispatching thread.
-    pub(crate) fn open(&self, chunks: Range<u32>, pinned: bool) {
+    /// H1: opens a range to claims. Only while it is empty, and only by the dispatching thread. `job` is for the cache alone.
+    pub(crate) fn open(&self, chunks: Range<u32>, pinned: bool, job: *mut ()) {
+        self.job.set(job);
         self.word.store(encode(&Claim { chunks, pinned }), Ordering::Release);
     }
 
     /// Tells the owner to end. It carries no data: `join` does.
     pub(crate) fn stop(&self) {
         self.word.store(STOP, Ordering::Relaxed);
+    }
+
+    /// Asks the cache for the job that was opened last, if that is still there.
+    pub(crate) fn prefetch_job(&self) {
+        prefetch(self.job.get());
     }
 
     pub(crate) fn look(&self) -> Found {
@@ -138,6 +148,8 @@ fn decode(word: u64) -> Claim {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::ptr::null_mut;
+
     use super::*;
 
     fn lengths(mut claim: impl FnMut() -> Option<Claim>) -> Vec<usize> {
@@ -147,7 +159,7 @@ mod tests {
     #[test]
     fn the_owner_takes_quarters_from_the_front() {
         let home = Home::new();
-        home.open(16..32, false);
+        home.open(16..32, false, null_mut());
         assert_eq!(home.claim_front().unwrap().chunks, 16..20);
         assert_eq!(lengths(|| home.claim_front()), [3, 3, 2, 1, 1, 1, 1]);
         assert_eq!(home.look(), Found::Nothing);
@@ -156,21 +168,21 @@ mod tests {
     #[test]
     fn a_thief_takes_its_share_from_the_back() {
         let home = Home::new();
-        home.open(0..16, false);
+        home.open(0..16, false, null_mut());
         assert_eq!(home.claim_back(2).unwrap().chunks, 8..16);
         assert_eq!(home.claim_front().unwrap().chunks, 0..2);
         assert_eq!(lengths(|| home.claim_back(2)), [3, 2, 1]);
         assert_eq!(home.claim_front(), None);
-        home.open(0..16, false);
+        home.open(0..16, false, null_mut());
         assert_eq!(lengths(|| home.claim_back(4)), [4, 3, 3, 2, 1, 1, 1, 1]);
-        home.open(0..2, false);
+        home.open(0..2, false, null_mut());
         assert_eq!(lengths(|| home.claim_back(usize::MAX)), [1, 1]);
     }
 
     #[test]
     fn pinned_chunks_are_for_the_owner() {
         let home = Home::new();
-        home.open(3..4, true);
+        home.open(3..4, true, null_mut());
         assert_eq!(home.claim_back(2), None);
         assert_eq!(home.claim_all(), None);
         assert_eq!(home.claim_front(), Some(Claim { chunks: 3..4, pinned: true }));
@@ -180,9 +192,9 @@ mod tests {
     #[test]
     fn the_largest_job_fits_and_is_not_a_stop() {
         let home = Home::new();
-        home.open(0..MAX_CHUNKS, true);
+        home.open(0..MAX_CHUNKS, true, null_mut());
         assert_eq!(home.look(), Found::Chunks);
-        home.open(MAX_CHUNKS..MAX_CHUNKS, true);
+        home.open(MAX_CHUNKS..MAX_CHUNKS, true, null_mut());
         assert_eq!(home.look(), Found::Nothing);
     }
 
@@ -199,7 +211,7 @@ mod tests {
     #[test]
     fn all_that_is_left_can_be_claimed_at_once() {
         let home = Home::new();
-        home.open(0..9, false);
+        home.open(0..9, false, null_mut());
         assert_eq!(home.claim_front().unwrap().chunks, 0..3);
         assert_eq!(home.claim_all().unwrap().chunks, 3..9);
         assert_eq!(home.claim_all(), None);

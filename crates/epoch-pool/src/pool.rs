@@ -5,12 +5,17 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 
 use crate::builder::Builder;
-use crate::dispatch::{CALLER, Shared};
+use crate::counters::Inline;
+use crate::dispatch::{CALLER, Caller, Dispatcher, Shared};
 use crate::env::Settings;
-use crate::error::Error;
-use crate::split::{RowChunks, Split};
-use crate::sync::{Arc, JoinHandle, count_dispatch, forks};
+use crate::error::{Busy, Error};
+use crate::hot::Hot;
+use crate::session::Session;
+use crate::split::Split;
+use crate::statistics::Statistics;
+use crate::sync::{JoinHandle, count_dispatch, forks};
 use crate::sys::watch_forks;
+use crate::work::{Many, Rows, Visit, Work};
 
 /// One row space of [`Pool::run_many`]: its number of rows, and what to do with a range of them.
 pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
@@ -26,9 +31,9 @@ pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
 ///
 /// | case | result |
 /// |---|---|
-/// | dispatch from inside a job of the same pool | runs inline: serially, on the thread that dispatches |
+/// | dispatch from inside a job of the same pool | runs inline: serially, on the thread that dispatches; a `try_run…` method answers [`Busy`] |
 /// | dispatch while another thread's job runs | the same |
-/// | no workers, or a job too small to share | the same |
+/// | no workers, or a job too small to share | runs inline |
 /// | a job panics on a worker, on the caller, or on several | rows that nobody has claimed are left out as far as possible; when the calls that run have ended, the first payload is raised on the caller, the others are dropped; the pool works on |
 /// | a fork (Linux, Android, Apple) | the pool of the child has no workers, and jobs run on the caller. A fork from inside a job is not supported: the child's copy of that job does not end |
 /// | drop | the workers end and are joined |
@@ -46,10 +51,10 @@ pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
 /// ```
 #[derive(Debug)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    dispatcher: Dispatcher,
     workers: Vec<JoinHandle<()>>,
     /// The count of forks when the workers were spawned: a fork does not take them along.
-    forks: usize,
+    forks: u64,
 }
 
 impl Pool {
@@ -127,11 +132,7 @@ impl Pool {
     ///
     /// With the first payload, if `f` panics; the other participants' calls are made all the same.
     pub fn run<F: Fn(usize, usize) + Sync>(&self, f: F) {
-        let participants = self.participants();
-        let job = |participant: usize, _chunks: Range<u32>| f(participant, participants);
-        if !self.dispatch(Some(Split::one_each(participants)), &job) {
-            f(0, 1);
-        }
+        self.execute(&Visit::new(f, self.participants()));
     }
 
     /// Calls `f` with disjoint, non-empty ranges that cover `0..rows`, on as many participants as are free.
@@ -150,15 +151,7 @@ impl Pool {
     ///
     /// As [`Pool::run_rows`].
     pub fn run_rows_by<F: Fn(Range<usize>) + Sync>(&self, grain: usize, rows: usize, f: F) {
-        let chunk_rows = RowChunks::chunk_rows(rows, grain, self.participants());
-        let chunks = RowChunks::new(rows, chunk_rows);
-        let job = |_participant: usize, claimed: Range<u32>| {
-            f(chunks.rows_of(claimed.start as usize..claimed.end as usize));
-        };
-        let split = Split::shared(chunks.count(), self.participants());
-        if !self.dispatch(split, &job) && rows > 0 {
-            f(0..rows);
-        }
+        self.execute(&Rows::new(f, grain, rows, self.participants()));
     }
 
     /// Runs several row spaces in one dispatch (the projections q, k and v, say): each part is called with disjoint ranges of
@@ -191,69 +184,137 @@ impl Pool {
     ///
     /// As [`Pool::run_rows`].
     pub fn run_many_by(&self, grain: usize, parts: &[Part<'_>]) {
-        let rows = parts.iter().fold(0_usize, |sum, (rows, _)| sum.saturating_add(*rows));
-        let chunk_rows = RowChunks::chunk_rows(rows, grain, self.participants());
-        let chunks = || parts.iter().map(|&(rows, f)| (RowChunks::new(rows, chunk_rows), f));
-        let job = |_participant: usize, claimed: Range<u32>| {
-            let mut first = 0; // of the part, in the chunks of all parts
-            for (part, f) in chunks() {
-                if first >= claimed.end as usize {
-                    break;
-                }
-                let within =
-                    |chunk: u32| (chunk as usize).clamp(first, first + part.count()) - first;
-                let own = within(claimed.start)..within(claimed.end);
-                if !own.is_empty() {
-                    f(part.rows_of(own));
-                }
-                first += part.count();
+        self.execute(&Many::new(grain, parts, self.participants()));
+    }
+
+    /// The pool for one thread alone, whose dispatches need not check whether it is free.
+    pub fn session(&mut self) -> Session<'_> {
+        Session::new(self)
+    }
+
+    /// Begins a hot phase: the workers are woken, and stay awake between jobs until the guard is dropped, whatever the spin
+    /// budget. Then they park at once, within a few microseconds, unless another such phase is on.
+    ///
+    /// For the dispatches of one token, say: between two of them lies some serial work, and after the last a pause. The bound
+    /// is 100 ms (or the spin budget, if that is longer) without any job, after which a worker parks even so. Where there are
+    /// more participants than CPUs a hot phase changes nothing but its end.
+    ///
+    /// ```
+    /// let pool = epoch_pool::Pool::with_spin(1, 0)?; // parks at once
+    /// let hot = pool.hot();
+    /// for _layer in 0..30 {
+    ///     pool.run_rows(576, |_rows| {}); // the worker spins in between
+    /// }
+    /// drop(hot);
+    /// # Ok::<(), epoch_pool::Error>(())
+    /// ```
+    pub fn hot(&self) -> Hot<'_> {
+        Hot::begin(self)
+    }
+
+    /// What the pool has done so far.
+    pub fn statistics(&self) -> Statistics {
+        let shared = self.shared();
+        shared.counters.statistics(&shared.spin)
+    }
+}
+
+/// Dispatching.
+impl Pool {
+    /// Runs `job` on all, or inline.
+    pub(crate) fn execute<W: Work>(&self, job: &W) {
+        if let Err(cause) = self.dispatch(job) {
+            self.run_inline(cause, job);
+        }
+    }
+
+    /// Runs `job`, unless another one is running.
+    pub(crate) fn try_execute<W: Work>(&self, job: &W) -> Result<(), Busy> {
+        let busy = match self.dispatch(job) {
+            Ok(()) => return Ok(()),
+            Err(Inline::Nested) => Busy::Nested,
+            Err(Inline::Busy) => Busy::Elsewhere,
+            Err(cause) => {
+                self.run_inline(cause, job);
+                return Ok(());
             }
         };
-        let n_chunks = chunks().fold(0_usize, |sum, (part, _)| sum.saturating_add(part.count()));
-        if !self.dispatch(Split::shared(n_chunks, self.participants()), &job) {
-            parts.iter().filter(|(rows, _)| *rows > 0).for_each(|&(rows, f)| f(0..rows));
+        self.shared().counters.refused();
+        Err(busy)
+    }
+
+    /// Runs `job` for who has the pool alone.
+    pub(crate) fn execute_alone<W: Work>(&mut self, job: &W) {
+        match self.splittable(job) {
+            Ok(split) => run_shared(self.dispatcher.caller(), &self.workers, split, job),
+            Err(cause) => self.run_inline(cause, job),
         }
+    }
+
+    fn dispatch<W: Work>(&self, job: &W) -> Result<(), Inline> {
+        let split = self.splittable(job)?;
+        let Some(caller) = self.dispatcher.try_caller() else {
+            return Err(if self.dispatcher.is_nested() { Inline::Nested } else { Inline::Busy });
+        };
+        run_shared(caller, &self.workers, split, job);
+        Ok(())
+    }
+
+    /// How `job` is shared, if it can be.
+    fn splittable<W: Work>(&self, job: &W) -> Result<Split, Inline> {
+        if self.workers.is_empty() {
+            return Err(Inline::NoWorkers);
+        }
+        let split = job.split().filter(|split| split.invited() > 1).ok_or(Inline::Small)?;
+        if self.is_forked() { Err(Inline::Forked) } else { Ok(split) }
+    }
+
+    fn run_inline<W: Work>(&self, cause: Inline, job: &W) {
+        if job.run_inline() {
+            self.shared().counters.ran_inline(cause);
+        }
+    }
+
+    pub(crate) fn heat_up(&self) {
+        self.shared().heat.begin();
+        if !self.is_forked() {
+            self.shared().wake(&self.workers);
+        }
+    }
+
+    pub(crate) fn cool_down(&self) {
+        self.shared().heat.end();
+    }
+
+    fn shared(&self) -> &Shared {
+        self.dispatcher.shared()
     }
 
     /// Whether this is a copy in a forked child, without workers.
     fn is_forked(&self) -> bool {
         forks() != self.forks
     }
+}
 
-    /// Publishes a job and waits for it. `false`: it is the caller's to run inline, and nothing has been called.
-    fn dispatch<F: Fn(usize, Range<u32>) + Sync>(&self, split: Option<Split>, job: &F) -> bool {
-        let Some(split) = split.filter(|split| split.invited() > 1) else { return false };
-        if self.is_forked() {
-            return false;
-        }
-        let Some(caller) = self.shared.try_caller() else { return false };
-        count_dispatch();
-        let outcome = caller.dispatch(&self.workers, split, job);
-        drop(caller);
-        if let Err(payload) = outcome {
-            resume_unwind(payload);
-        }
-        true
+/// Publishes `job` and waits for it. Raises its first panic when the pool is free again.
+fn run_shared<W: Work>(caller: Caller<'_>, workers: &[JoinHandle<()>], split: Split, job: &W) {
+    count_dispatch();
+    let outcome = caller.dispatch(workers, split, job);
+    drop(caller);
+    if let Err(payload) = outcome {
+        resume_unwind(payload);
     }
 }
 
 /// For the builder.
 impl Pool {
-    pub(crate) fn without_workers(shared: Arc<Shared>) -> Self {
+    pub(crate) fn without_workers(dispatcher: Dispatcher) -> Self {
         watch_forks();
-        Self { shared, workers: Vec::new(), forks: forks() }
+        Self { dispatcher, workers: Vec::new(), forks: forks() }
     }
 
     pub(crate) fn add_worker(&mut self, worker: JoinHandle<()>) {
         self.workers.push(worker);
-    }
-
-    /// Returns when every worker has taken part in a job that does nothing, and that is not counted.
-    pub(crate) fn visit_every_worker(&self) {
-        if let Some(caller) = self.shared.try_caller() {
-            let nothing = |_participant: usize, _chunks: Range<u32>| {};
-            _ = caller.dispatch(&self.workers, Split::one_each(self.participants()), &nothing);
-        }
     }
 }
 
@@ -266,7 +327,7 @@ impl Drop for Pool {
             return;
         }
         for (worker, handle) in (CALLER + 1..).zip(&workers) {
-            self.shared.home(worker).stop();
+            self.shared().home(worker).stop();
             handle.thread().unpark();
         }
         for handle in workers {

@@ -29,6 +29,10 @@ impl RowChunks {
         Self { rows, chunk_rows }
     }
 
+    pub(crate) fn rows(self) -> usize {
+        self.rows
+    }
+
     pub(crate) fn count(self) -> usize {
         self.rows.div_ceil(self.chunk_rows)
     }

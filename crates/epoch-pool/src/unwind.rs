@@ -50,7 +50,7 @@ fn lock<T>(mutex: &Mutex<T>) -> impl std::ops::DerefMut<Target = T> {
 
 /// Drops a payload that nobody will see. Its `Drop` may panic in turn, even with a payload that does the same: that one is
 /// leaked, as there is no end to it.
-fn discard(payload: Payload) {
+pub(crate) fn discard(payload: Payload) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(again);
     }

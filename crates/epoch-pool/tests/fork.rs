@@ -24,6 +24,10 @@ fn use_and_drop(pool: Pool) -> i32 {
             return 2;
         }
     }
+    if pool.statistics().inline.forked != 6 {
+        return 3;
+    }
+    drop(pool.hot());
     drop(pool);
     0
 }

@@ -2,16 +2,23 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use crate::dispatch::{CALLER, Shared};
+use crate::dispatch::{CALLER, Dispatcher, Options};
+use crate::places::Places;
 use crate::split::Split;
-use crate::wait::SpinPolicy;
+use crate::wait::Spin;
 
 const PARTICIPANTS: usize = 4;
 
-fn shared() -> Shared {
-    Shared::new(PARTICIPANTS, SpinPolicy::new(0, 1))
+fn dispatcher() -> Dispatcher {
+    let options = Options {
+        spin: Spin::new(0, PARTICIPANTS, Box::new(|| 1)),
+        places: Arc::new(Places::new(PARTICIPANTS)),
+        with_times: false,
+        default_floats: true,
+    };
+    Dispatcher::new(PARTICIPANTS, options)
 }
 
 /// A job that records who has run which chunks.
@@ -38,24 +45,24 @@ impl Record {
 
 #[test]
 fn the_caller_finishes_alone_if_no_worker_ever_starts() {
-    let shared = shared();
+    let pool = dispatcher();
     for _ in 0..3 {
         let record = Record::default();
         let split = Split::shared(64, PARTICIPANTS).unwrap();
-        shared.try_caller().unwrap().dispatch(&[], split, &record.job()).unwrap();
+        pool.try_caller().unwrap().dispatch(&[], split, &record.job()).unwrap();
         assert_eq!(record.participants_by_chunk(), [CALLER; 64]);
     }
 }
 
 #[test]
 fn a_late_worker_finds_nothing() {
-    let shared = shared();
+    let pool = dispatcher();
     let record = Record::default();
     let split = Split::shared(64, PARTICIPANTS).unwrap();
-    shared.try_caller().unwrap().dispatch(&[], split, &record.job()).unwrap();
+    pool.try_caller().unwrap().dispatch(&[], split, &record.job()).unwrap();
     let calls = record.0.lock().unwrap().len();
     for worker in 1..PARTICIPANTS {
-        shared.participate(worker);
+        pool.shared().participate(worker);
     }
     assert_eq!(record.0.lock().unwrap().len(), calls);
 }
@@ -63,17 +70,17 @@ fn a_late_worker_finds_nothing() {
 /// A worker that takes part while the caller is in its first chunk gets its home and what the others have not taken.
 #[test]
 fn a_worker_runs_its_home_then_the_others() {
-    let shared = shared();
+    let pool = dispatcher();
     let record = Record::default();
     let job = |participant: usize, chunks: Range<u32>| {
         let first = participant == CALLER && chunks.start == 0;
         record.job()(participant, chunks);
         if first {
-            shared.participate(2);
+            pool.shared().participate(2);
         }
     };
     let split = Split::shared(64, PARTICIPANTS).unwrap();
-    shared.try_caller().unwrap().dispatch(&[], split, &job).unwrap();
+    pool.try_caller().unwrap().dispatch(&[], split, &job).unwrap();
     let by_chunk = record.participants_by_chunk();
     assert_eq!(by_chunk[..4], [CALLER; 4], "the caller's first bite");
     assert_eq!(by_chunk[4..], [2; 60]);
@@ -84,46 +91,46 @@ fn a_worker_runs_its_home_then_the_others() {
 /// Two participants are invited, and the one that is not comes by: it is as welcome as any.
 #[test]
 fn a_worker_without_an_invitation_may_steal() {
-    let shared = shared();
+    let pool = dispatcher();
     let record = Record::default();
     let job = |participant: usize, chunks: Range<u32>| {
         let first = participant == CALLER && chunks.start == 0;
         record.job()(participant, chunks);
         if first {
-            shared.participate(3);
+            pool.shared().participate(3);
         }
     };
     let split = Split::shared(2, 2).unwrap();
-    shared.try_caller().unwrap().dispatch(&[], split, &job).unwrap();
+    pool.try_caller().unwrap().dispatch(&[], split, &job).unwrap();
     assert_eq!(record.participants_by_chunk(), [CALLER, 3]);
 }
 
 #[test]
 fn pinned_chunks_are_not_stolen() {
-    let shared = shared();
+    let pool = dispatcher();
     let record = Record::default();
     let job = |participant: usize, chunks: Range<u32>| {
         record.job()(participant, chunks);
         if participant == CALLER {
-            (1..PARTICIPANTS).for_each(|worker| shared.participate(worker));
+            (1..PARTICIPANTS).for_each(|worker| pool.shared().participate(worker));
         }
     };
-    shared.try_caller().unwrap().dispatch(&[], Split::one_each(PARTICIPANTS), &job).unwrap();
+    pool.try_caller().unwrap().dispatch(&[], Split::one_each(PARTICIPANTS), &job).unwrap();
     assert_eq!(record.participants_by_chunk(), [0, 1, 2, 3]);
 }
 
 #[test]
 fn the_right_to_dispatch_is_exclusive_and_comes_back() {
-    let shared = shared();
-    let caller = shared.try_caller().unwrap();
-    assert!(shared.try_caller().is_none());
+    let pool = dispatcher();
+    let caller = pool.try_caller().unwrap();
+    assert!(pool.try_caller().is_none());
     drop(caller);
-    assert!(shared.try_caller().is_some());
+    assert!(pool.try_caller().is_some());
 }
 
 #[test]
 fn a_panic_discards_what_nobody_has_claimed() {
-    let shared = shared();
+    let pool = dispatcher();
     let record = Record::default();
     let job = |participant: usize, chunks: Range<u32>| {
         record.job()(participant, chunks);
@@ -131,8 +138,37 @@ fn a_panic_discards_what_nobody_has_claimed() {
     };
     let split = Split::shared(64, PARTICIPANTS).unwrap();
     let outcome =
-        catch_unwind(AssertUnwindSafe(|| shared.try_caller().unwrap().dispatch(&[], split, &job)));
+        catch_unwind(AssertUnwindSafe(|| pool.try_caller().unwrap().dispatch(&[], split, &job)));
     let payload = outcome.expect("the panic is returned, not raised").unwrap_err();
     assert_eq!(payload.downcast_ref(), Some(&"job"));
     assert_eq!(record.0.lock().unwrap().as_slice(), [(CALLER, 0..4)]);
+}
+
+#[test]
+fn an_exclusive_borrow_needs_no_other_right() {
+    let mut pool = dispatcher();
+    for _ in 0..2 {
+        let record = Record::default();
+        let split = Split::shared(64, PARTICIPANTS).unwrap();
+        pool.caller().dispatch(&[], split, &record.job()).unwrap();
+        assert_eq!(record.participants_by_chunk(), [CALLER; 64]);
+        assert!(pool.try_caller().is_some(), "and leaves it alone");
+    }
+}
+
+#[test]
+fn late_workers_and_steals_are_counted() {
+    let pool = dispatcher();
+    // Worker 1 is done with its home and takes what the caller has left; workers 2 and 3 are late.
+    let job = |participant: usize, chunks: Range<u32>| {
+        if participant == CALLER && chunks.start == 0 {
+            (1..PARTICIPANTS).for_each(|worker| pool.shared().participate(worker));
+        }
+    };
+    let split = Split::shared(64, PARTICIPANTS).unwrap();
+    pool.try_caller().unwrap().dispatch(&[], split, &job).unwrap();
+    let statistics = pool.shared().counters.statistics(&pool.shared().spin);
+    assert_eq!((statistics.dispatches, statistics.invited, statistics.late), (1, 3, 2));
+    assert!(statistics.steals >= 3, "from the caller, and from 2 and 3: {statistics:?}");
+    assert_eq!((statistics.panics, statistics.unparks, statistics.parks), (0, 0, 0));
 }

@@ -5,7 +5,7 @@ use std::sync::Once;
 use crate::sync::count_fork;
 
 /// From now on a fork counts in the child, as far as the C library makes it (`fork`, not a bare system call).
-pub(crate) fn watch_forks() {
+pub(super) fn watch() {
     static WATCHING: Once = Once::new();
     WATCHING.call_once(|| {
         // SAFETY: `in_child` lives as long as the program, and does in a child of several threads what is allowed there: it

@@ -1,0 +1,81 @@
+//! On which CPUs threads may run, and do (Linux, Android).
+
+use std::mem::size_of_val;
+
+/// The CPU that this thread runs on at this moment: a load or two, or a call of the vDSO.
+pub(super) fn current_cpu() -> Option<u32> {
+    // SAFETY: always sound; it has no argument, and answers with a negative number where the kernel does not tell.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u32::try_from(cpu).ok()
+}
+
+/// The kernel's number of this thread.
+pub(super) fn thread_id() -> u64 {
+    // SAFETY: always sound; it has no argument and cannot fail.
+    let id = unsafe { libc::gettid() };
+    u64::from(id.unsigned_abs())
+}
+
+/// The number of CPUs on which at least one of these threads may run, a CPU given beside them included. Threads that have
+/// ended do not count.
+pub(super) fn cpus_of(threads: impl Iterator<Item = u64>, and: Option<u32>) -> usize {
+    let mut all = Vec::new();
+    for thread in threads {
+        let mask = mask_of(thread).unwrap_or_default();
+        all.resize(all.len().max(mask.len()), 0);
+        all.iter_mut().zip(&mask).for_each(|(all, mask)| *all |= mask);
+    }
+    if let Some(cpu) = and {
+        let (word, bit) = (cpu as usize / WORD_BITS, cpu as usize % WORD_BITS);
+        all.resize(all.len().max(word + 1), 0);
+        all[word] |= 1 << bit;
+    }
+    all.iter().map(|word: &usize| word.count_ones() as usize).sum()
+}
+
+/// The kernel writes its masks in words of this size.
+const WORD_BITS: usize = usize::BITS as usize;
+
+/// More CPUs than any kernel is built for.
+const MAX_WORDS: usize = (1 << 20) / WORD_BITS;
+
+/// The CPUs that the thread may run on; 0 is the calling thread. `None` if there is no such thread.
+fn mask_of(thread: u64) -> Option<Vec<usize>> {
+    let thread = libc::pid_t::try_from(thread).ok()?;
+    let mut mask = vec![0_usize; 1024 / WORD_BITS];
+    while mask.len() <= MAX_WORDS {
+        let bytes = size_of_val(mask.as_slice());
+        // SAFETY: `mask` has room for the `bytes` that the call may write, and any bits make a `usize`.
+        let result = unsafe { libc::sched_getaffinity(thread, bytes, mask.as_mut_ptr().cast()) };
+        if result >= 0 {
+            return Some(mask);
+        }
+        // The one error that more room mends (EINVAL), and those that it does not (ESRCH).
+        if std::io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
+            return None;
+        }
+        mask.resize(2 * mask.len(), 0);
+    }
+    None
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_thread_may_run_where_it_runs() {
+        let cpu = current_cpu().expect("Linux tells");
+        let mask = mask_of(0).expect("this thread is alive");
+        assert_ne!(mask[cpu as usize / WORD_BITS] & 1 << (cpu as usize % WORD_BITS), 0);
+        let own = cpus_of([0].into_iter(), None);
+        assert_eq!(cpus_of([thread_id(), 0].into_iter(), Some(cpu)), own);
+        assert!(own >= std::thread::available_parallelism().unwrap().get());
+    }
+
+    #[test]
+    fn threads_that_are_none_have_no_cpus() {
+        assert_eq!(cpus_of([u64::MAX, u64::from(u32::MAX) >> 1].into_iter(), None), 0);
+        assert_eq!(cpus_of(std::iter::empty(), Some(4099)), 1);
+    }
+}
