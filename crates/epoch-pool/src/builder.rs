@@ -38,6 +38,7 @@ pub struct Builder {
     start: Option<Hook>,
     stop: Option<Hook>,
     floats: FloatEnvironment,
+    keep_apart: bool,
     with_times: bool,
 }
 
@@ -76,6 +77,7 @@ impl fmt::Debug for Builder {
             .field("has_start_hook", &self.start.is_some())
             .field("has_stop_hook", &self.stop.is_some())
             .field("float_environment", &self.floats)
+            .field("keep_apart", &self.keep_apart)
             .field("timing", &self.with_times)
             .finish_non_exhaustive()
     }
@@ -91,6 +93,7 @@ impl Builder {
             start: None,
             stop: None,
             floats: FloatEnvironment::default(),
+            keep_apart: true,
             with_times: false,
         }
     }
@@ -169,6 +172,19 @@ impl Builder {
         self
     }
 
+    /// Whether a worker that finds itself on the CPU of another participant, while there are CPUs enough for all, moves to another
+    /// of its own CPUs (Linux, Android; elsewhere this changes nothing). Default `true`.
+    ///
+    /// Schedulers leave two threads on one CPU for longer than one would think, as they yield to each other, or where virtual CPUs
+    /// are packed; the pool is serial until then. To move, an idle worker narrows its affinity mask for some 60 µs, and then
+    /// gives itself back the mask that it had; at most every 10 ms. Pinned workers stay where they are, as they have no other
+    /// CPU. Turn it off if somebody else changes the masks of the workers while the pool runs.
+    #[must_use]
+    pub fn keep_apart(mut self, is_wanted: bool) -> Self {
+        self.keep_apart = is_wanted;
+        self
+    }
+
     /// Whether [`Statistics::timing`](crate::Statistics::timing) is measured, at the price of two readings of the clock (20 to
     /// 50 ns each) for each claim. Default `false`.
     #[must_use]
@@ -200,6 +216,7 @@ impl Builder {
             places,
             with_times: self.with_times,
             default_floats: self.floats == FloatEnvironment::Default,
+            keep_apart: self.keep_apart,
         };
         let (started, starts) = mpsc::channel();
         let pool = self.spawn_all(Dispatcher::new(participants, options), started);

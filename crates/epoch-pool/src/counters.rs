@@ -103,7 +103,7 @@ impl Counters {
         self.participants[participant].parks.bump(1);
     }
 
-    pub(crate) fn moves(&self, worker: usize) {
+    pub(crate) fn moved(&self, worker: usize) {
         self.participants[worker].moves.bump(1);
     }
 

@@ -70,7 +70,7 @@ use crate::sync::{
 };
 use crate::sys::DefaultFloats;
 use crate::unwind::{FirstPanic, Payload};
-use crate::wait::Spin;
+use crate::wait::{Spin, Waiter};
 
 /// The participant number of the thread that dispatches.
 pub(crate) const CALLER: usize = 0;
@@ -92,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) spin: Spin,
     /// Jobs run under the default floating-point environment.
     default_floats: bool,
+    /// Workers leave a CPU that they share with another participant.
+    pub(crate) keep_apart: bool,
 }
 
 // SAFETY: `job` is the only field that is not `Sync` by itself. It is written by the caller alone, while nobody reads it (I1),
@@ -201,6 +203,7 @@ pub(crate) struct Options {
     pub(crate) places: std::sync::Arc<Places>,
     pub(crate) with_times: bool,
     pub(crate) default_floats: bool,
+    pub(crate) keep_apart: bool,
 }
 
 /// The dispatching side of a pool: the only way to what its workers share that leads to a [`Caller`].
@@ -222,7 +225,7 @@ pub(crate) struct Caller<'a> {
 
 impl Dispatcher {
     pub(crate) fn new(participants: usize, options: Options) -> Self {
-        let Options { spin, places, with_times, default_floats } = options;
+        let Options { spin, places, with_times, default_floats, keep_apart } = options;
         let shared = Shared {
             homes: (0..participants).map(|_| CachePadded::new(Home::new())).collect(),
             job: CachePadded::new(UnsafeCell::new(RawJob::nothing())),
@@ -234,6 +237,7 @@ impl Dispatcher {
             places,
             spin,
             default_floats,
+            keep_apart,
         };
         Self {
             shared: Arc::new(shared),
@@ -291,7 +295,7 @@ impl Caller<'_> {
         let shared = &*self.dispatcher.shared;
         let invited = split.invited();
         shared.counters.dispatched(invited);
-        shared.places.note_caller();
+        shared.places.note(CALLER);
         shared.pending.store(u64::from(split.chunks()) << 1, Ordering::Relaxed);
         // SAFETY: nobody reads or writes `job` now: we are the caller, and the last dispatch has seen every chunk counted (I1, I2).
         shared.job.with_mut(|slot| unsafe { *slot = job });
@@ -305,7 +309,7 @@ impl Caller<'_> {
     fn wait(&self, own: u64) {
         let (shared, own) = (&*self.dispatcher.shared, own << 1);
         let is_done = || shared.pending.load(Ordering::Acquire) == own;
-        if shared.spin.until(is_done, || shared.spin.budget()) {
+        if shared.spin.until(is_done, &mut WaitingCaller(shared)) {
             return;
         }
         let before = shared.pending.fetch_sub(own.wrapping_sub(WAITING), Ordering::Acquire);
@@ -313,6 +317,20 @@ impl Caller<'_> {
             shared.counters.caller_waited();
             shared.gate.wait_until(|| shared.pending.load(Ordering::Acquire) == WAITING);
         }
+    }
+}
+
+/// A caller whose workers still run.
+struct WaitingCaller<'a>(&'a Shared);
+
+impl Waiter for WaitingCaller<'_> {
+    fn budget(&mut self) -> u64 {
+        self.0.spin.budget()
+    }
+
+    /// If a worker may be waiting for this CPU, and not for strangers: they have the time slices of the scheduler.
+    fn is_to_yield(&mut self) -> bool {
+        self.0.spin.is_oversubscribed() || !matches!(self.0.places.who_is_here(CALLER), Ok(None))
     }
 }
 

@@ -1,46 +1,69 @@
-//! Where the threads of a pool are, as far as it must know to keep out of their way: how many CPUs they have together, and which
-//! of them the caller is on.
+//! Where the threads of a pool are, as far as they must know to keep out of each other's way: how many CPUs they have together,
+//! and which of them each is on.
 #![forbid(unsafe_code)]
 
 use crossbeam_utils::CachePadded;
 
+use crate::dispatch::CALLER;
 use crate::sync::{Counter, available_parallelism};
 use crate::sys::{cpus_of, current_cpu, thread_id};
 
-/// The threads of one pool.
+/// The threads of one pool, the caller's place first.
 #[derive(Debug)]
-pub(crate) struct Places {
-    /// The workers' thread ids; 0 before a worker has registered.
-    workers: Box<[Counter]>,
-    /// The CPU of the last dispatch, plus one; 0 if that is unknown. Written when it changes, so the line stays shared.
-    caller: CachePadded<Counter>,
+pub(crate) struct Places(Box<[CachePadded<Place>]>);
+
+/// Written by its own thread, and only when something changes, so that the line stays shared.
+#[derive(Debug, Default)]
+struct Place {
+    /// The worker's thread id; 0 before it has registered, and for callers.
+    thread: Counter,
+    /// The CPU that the thread was seen on last, plus one; 0 if that is unknown, or the thread is parked.
+    cpu: Counter,
 }
 
 impl Places {
     pub(crate) fn new(participants: usize) -> Self {
-        Self {
-            workers: (1..participants).map(|_| Counter::default()).collect(),
-            caller: CachePadded::default(),
-        }
+        Self((0..participants).map(|_| CachePadded::default()).collect())
     }
 
     /// This thread is that worker.
     pub(crate) fn register(&self, worker: usize) {
-        self.workers[worker - 1].set(thread_id());
+        self.0[worker].thread.set(thread_id());
     }
 
-    /// This thread dispatches.
+    /// This thread is that participant and runs.
     #[inline]
-    pub(crate) fn note_caller(&self) {
-        let cpu = current_cpu().map_or(0, |cpu| u64::from(cpu) + 1);
-        if cpu != self.caller.get() {
-            self.caller.set(cpu);
+    pub(crate) fn note(&self, participant: usize) {
+        self.set(participant, current_cpu());
+    }
+
+    /// This worker is about to park.
+    pub(crate) fn forget(&self, worker: usize) {
+        self.set(worker, None);
+    }
+
+    #[inline]
+    fn set(&self, participant: usize, cpu: Option<u32>) {
+        let (place, cpu) = (&self.0[participant].cpu, cpu.map_or(0, |cpu| u64::from(cpu) + 1));
+        if cpu != place.get() {
+            place.set(cpu);
         }
     }
 
-    /// The CPU of the last dispatch.
-    pub(crate) fn caller_cpu(&self) -> Option<u32> {
-        self.caller.get().checked_sub(1).map(|cpu| cpu as u32)
+    fn cpu(&self, participant: usize) -> Option<u32> {
+        self.0[participant].cpu.get().checked_sub(1).map(|cpu| cpu as u32)
+    }
+
+    /// The CPUs that the other participants were seen on last.
+    pub(crate) fn others(&self, me: usize) -> impl Iterator<Item = (usize, u32)> {
+        let others = (0..self.0.len()).filter(move |participant| *participant != me);
+        others.filter_map(|participant| Some((participant, self.cpu(participant)?)))
+    }
+
+    /// Who else was seen on the CPU that this participant is on. `Err` if the operating system does not tell where that is.
+    pub(crate) fn who_is_here(&self, me: usize) -> Result<Option<usize>, Unknown> {
+        let here = current_cpu().ok_or(Unknown)?;
+        Ok(self.others(me).find(|(_, cpu)| *cpu == here).map(|(participant, _)| participant))
     }
 
     /// How many threads of the pool can run at once, by the masks of all of them and the quota.
@@ -49,8 +72,8 @@ impl Places {
     /// pinned to a CPU each. On a pinned thread it does not see a quota of more than that.
     pub(crate) fn parallelism(&self) -> usize {
         let here = available_parallelism();
-        let threads = self.workers.iter().map(Counter::get).filter(|thread| *thread != 0);
-        let all = cpus_of(threads.chain([thread_id()]), self.caller_cpu());
+        let threads = self.0.iter().map(|place| place.thread.get()).filter(|thread| *thread != 0);
+        let all = cpus_of(threads.chain([thread_id()]), self.cpu(CALLER));
         let own = cpus_of([thread_id()].into_iter(), None);
         match (all, own) {
             (Some(all), Some(own)) if here >= own => all.max(1),
@@ -60,6 +83,10 @@ impl Places {
     }
 }
 
+/// The operating system does not say on which CPU a thread runs.
+#[derive(Debug)]
+pub(crate) struct Unknown;
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -67,19 +94,39 @@ mod tests {
     #[test]
     fn threads_that_nobody_has_moved_have_what_the_standard_library_says() {
         let places = Places::new(3);
-        assert_eq!(places.caller_cpu(), None);
+        assert_eq!(places.others(1).count(), 0);
         assert_eq!(places.parallelism(), available_parallelism());
         std::thread::scope(|scope| {
             for worker in 1..3 {
                 let places = &places;
                 scope.spawn(move || {
                     places.register(worker);
-                    places.note_caller();
+                    places.note(worker);
                 });
             }
         });
-        assert_eq!(places.caller_cpu().is_some(), current_cpu().is_some());
-        // The threads have ended; the CPU of the caller is one of ours.
+        let known = if current_cpu().is_some() { 2 } else { 0 };
+        assert_eq!(places.others(CALLER).count(), known);
+        places.forget(1);
+        assert_eq!(places.others(CALLER).count(), known / 2);
+        // The threads have ended; this one is one of ours.
+        places.note(CALLER);
         assert_eq!(places.parallelism(), available_parallelism());
+    }
+
+    /// Whatever CPU this thread is on, and moves to: one of the others is said to be on each.
+    #[test]
+    fn who_was_seen_here_last_is_found() {
+        let Some(here) = current_cpu() else { return };
+        let places = Places::new(4096);
+        for participant in 1..4096 {
+            places.set(participant, Some(participant as u32 - 1));
+        }
+        let found = places.who_is_here(CALLER).unwrap();
+        assert!(found.is_some(), "{here}");
+        for participant in 1..4096 {
+            places.forget(participant);
+        }
+        assert_eq!(places.who_is_here(CALLER).unwrap(), None);
     }
 }

@@ -37,8 +37,8 @@ pub struct Statistics {
     pub steals: u64,
     /// Times that a worker has parked.
     pub parks: u64,
-    /// Those times that a worker has given up its place at once, as it shared a CPU with its caller while there are CPUs enough:
-    /// the scheduler finds it another one when it is woken.
+    /// Times that a worker has left a CPU which it shared with another participant, as
+    /// [`Builder::keep_apart`](crate::Builder::keep_apart) describes it.
     pub moves: u64,
     /// Wake-ups sent to parked workers.
     pub unparks: u64,
@@ -47,7 +47,7 @@ pub struct Statistics {
     /// The pool has more participants than there are CPUs for it, as far as it has found out: waiters yield.
     pub oversubscribed: bool,
     /// How often a waiting worker has counted the CPUs again, which is at most every 50 ms. The standard library allocates for
-    /// it, which nothing else does on a dispatch's way.
+    /// it, and a move allocates as well; a dispatch does not.
     pub cpu_counts: u64,
     /// Times, if [`Builder::timing`](crate::Builder::timing) has asked for them.
     pub timing: Option<Timing>,

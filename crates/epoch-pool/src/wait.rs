@@ -10,8 +10,9 @@ use crate::sync::{Counter, now_ns, spin_loop, thread, time_spin_hints};
 /// How many threads can run at once, for who asks.
 pub(crate) type Parallelism = dyn Fn() -> usize + Send + Sync;
 
-/// Spin turns after which the CPU is offered, about 2 µs. Whom we wait for may be runnable on this very CPU: a worker that has
-/// just been woken, or the caller that a worker has displaced. Without the offer each would spin its whole budget first.
+/// Spin turns after which a waiter thinks of offering its CPU, about 2 µs. Whom it waits for may be runnable on this very CPU: a
+/// worker that has just been woken, or the caller that a worker has displaced. Without the offer each would spin its whole budget
+/// first.
 const TURNS_PER_YIELD: u64 = 64;
 
 /// Turns that are worth it where each one gives the CPU away. libgomp's throttled spin count is the same.
@@ -25,6 +26,15 @@ const HOT_TURNS: u64 = if cfg!(all(test, loom)) { 2 } else { 100_000_000 / TURN_
 
 /// The number of CPUs is asked for at most once in so many nanoseconds: it takes some 30 µs on Linux, where the quota is in files.
 const CPUS_EVERY_NS: u64 = 50_000_000;
+
+/// Who waits.
+pub(crate) trait Waiter {
+    /// Looks that it has in this wait.
+    fn budget(&mut self) -> u64;
+
+    /// Whether it had better offer its CPU now.
+    fn is_to_yield(&mut self) -> bool;
+}
 
 /// How long a waiter watches a word before it blocks.
 pub(crate) struct Spin {
@@ -95,20 +105,16 @@ impl Spin {
         if self.is_oversubscribed() { 1 } else { TURNS_PER_YIELD * self.looks_per_turn }
     }
 
-    /// Whether `ready` came true before the budget was spent. `budget`, in looks, is asked whenever the CPU is offered. Looks at
-    /// least once.
+    /// Whether `ready` came true before the budget was spent. Looks at least once. The budget, in looks, is asked for again
+    /// whenever the CPU might be offered; whether it is, `waiter` decides.
     #[inline]
-    pub(crate) fn until(
-        &self,
-        mut ready: impl FnMut() -> bool,
-        mut budget: impl FnMut() -> u64,
-    ) -> bool {
+    pub(crate) fn until(&self, mut ready: impl FnMut() -> bool, waiter: &mut impl Waiter) -> bool {
         if ready() {
             return true;
         }
         let mut spent = 1; // looks
         loop {
-            let left = budget().saturating_sub(spent);
+            let left = waiter.budget().saturating_sub(spent);
             if left == 0 {
                 return false;
             }
@@ -120,7 +126,9 @@ impl Spin {
                 }
             }
             spent += looks;
-            thread::yield_now();
+            if waiter.is_to_yield() {
+                thread::yield_now();
+            }
         }
     }
 
@@ -178,7 +186,21 @@ mod tests {
             asked += 1;
             asked > ready_at
         };
-        (spin.until(ready, || budget), asked)
+        let ready = spin.until(ready, &mut Fixed(vec![budget]));
+        (ready, asked)
+    }
+
+    /// Budgets, the last of which stays.
+    struct Fixed(Vec<u64>);
+
+    impl Waiter for Fixed {
+        fn budget(&mut self) -> u64 {
+            if self.0.len() > 1 { self.0.remove(0) } else { self.0[0] }
+        }
+
+        fn is_to_yield(&mut self) -> bool {
+            true
+        }
     }
 
     #[test]
@@ -200,13 +222,12 @@ mod tests {
     #[test]
     fn a_budget_that_changes_counts_when_the_cpu_is_offered() {
         let spin = spin(4000, 2, 2);
-        let mut budgets = [u64::MAX, u64::MAX, 0].into_iter();
         let mut asked = 0;
         let ready = || {
             asked += 1;
             false
         };
-        assert!(!spin.until(ready, || budgets.next().unwrap()));
+        assert!(!spin.until(ready, &mut Fixed(vec![u64::MAX, u64::MAX, 0])));
         assert_eq!(asked, 1 + 2 * spin.looks_per_yield());
     }
 

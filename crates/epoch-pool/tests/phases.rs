@@ -39,8 +39,7 @@ fn workers_stay_awake_in_a_hot_phase() {
             let after = pool.statistics();
             drop(hot);
             if longest_gap < Duration::from_millis(20) {
-                let moves = after.moves - before.moves;
-                assert_eq!(after.parks - before.parks, moves, "{after:?}");
+                assert_eq!(after.parks, before.parks);
                 break;
             }
         }

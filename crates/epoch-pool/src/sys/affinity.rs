@@ -33,6 +33,45 @@ pub(super) fn cpus_of(threads: impl Iterator<Item = u64>, and: Option<u32>) -> u
     all.iter().map(|word: &usize| word.count_ones() as usize).sum()
 }
 
+/// Moves this thread to one of its CPUs that is not among `taken`, or at least to another one than `here`, and gives it back its
+/// mask. `false`: there is none, or it is not allowed.
+pub(super) fn leave(here: u32, taken: impl Iterator<Item = u32>) -> bool {
+    let Some(mask) = mask_of(0) else { return false };
+    let mut free = mask.clone();
+    taken.for_each(|cpu| remove(&mut free, cpu));
+    remove(&mut free, here);
+    if free.iter().all(|word| *word == 0) {
+        free.clone_from(&mask);
+        remove(&mut free, here);
+    }
+    let moved = free.iter().any(|word| *word != 0) && set_mask(&free);
+    if moved {
+        give_back(&mask);
+    }
+    moved
+}
+
+/// A thread that may run on all CPUs of its cpuset is given all that there are, as the kernel would otherwise remember those of
+/// today as its wish, and keep them from it when the cpuset grows.
+fn give_back(mask: &[usize]) {
+    let all = vec![usize::MAX; mask.len()];
+    if !(set_mask(&all) && mask_of(0).as_deref() == Some(mask)) {
+        set_mask(mask);
+    }
+}
+
+fn remove(mask: &mut [usize], cpu: u32) {
+    if let Some(word) = mask.get_mut(cpu as usize / WORD_BITS) {
+        *word &= !(1 << (cpu as usize % WORD_BITS));
+    }
+}
+
+/// Lets this thread run on these CPUs alone. `false` if it is not allowed, or none of them is there.
+fn set_mask(mask: &[usize]) -> bool {
+    // SAFETY: reads as many bytes as `mask` has, of this thread's memory.
+    unsafe { libc::sched_setaffinity(0, size_of_val(mask), mask.as_ptr().cast()) == 0 }
+}
+
 /// The kernel writes its masks in words of this size.
 const WORD_BITS: usize = usize::BITS as usize;
 
@@ -71,6 +110,28 @@ mod tests {
         let own = cpus_of([0].into_iter(), None);
         assert_eq!(cpus_of([thread_id(), 0].into_iter(), Some(cpu)), own);
         assert!(own >= std::thread::available_parallelism().unwrap().get());
+    }
+
+    /// On a thread of its own, whose mask is back as it was, whether narrow or wide.
+    #[test]
+    fn a_thread_leaves_and_keeps_its_mask() {
+        let everywhere = mask_of(0).unwrap();
+        let here = current_cpu().unwrap();
+        std::thread::spawn(move || {
+            let n_cpus = cpus_of([0].into_iter(), None);
+            assert_eq!(leave(here, std::iter::empty()), n_cpus > 1);
+            assert_eq!(mask_of(0).unwrap(), everywhere);
+            // There is no CPU left, so any other will do.
+            assert_eq!(leave(here, 0..1 << 16), n_cpus > 1);
+            assert_eq!(mask_of(0).unwrap(), everywhere);
+            let mut pinned = vec![0; everywhere.len()];
+            pinned[here as usize / WORD_BITS] = 1 << (here as usize % WORD_BITS);
+            assert!(set_mask(&pinned));
+            assert!(!leave(here, std::iter::empty()), "it has no other");
+            assert_eq!(mask_of(0).unwrap(), pinned);
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

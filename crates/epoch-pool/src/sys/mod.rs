@@ -8,7 +8,7 @@ mod forks;
 mod prefetch;
 
 pub(crate) use self::float::DefaultFloats;
-pub(crate) use self::imp::{cpus_of, current_cpu, thread_id};
+pub(crate) use self::imp::{cpus_of, current_cpu, leave, thread_id};
 pub(crate) use self::prefetch::prefetch;
 
 /// From now on a fork counts in the child, where we can be told of it.
@@ -36,6 +36,11 @@ mod imp {
     pub(crate) fn cpus_of(threads: impl Iterator<Item = u64>, and: Option<u32>) -> Option<usize> {
         Some(affinity::cpus_of(threads, and))
     }
+
+    /// Moves this thread off the CPU `here`, to none that is `taken` if there is one, and gives it back its mask.
+    pub(crate) fn leave(here: u32, taken: impl Iterator<Item = u32>) -> bool {
+        affinity::leave(here, taken)
+    }
 }
 
 /// It does not; nor in a model, which is to run the same way wherever it runs.
@@ -51,5 +56,9 @@ mod imp {
 
     pub(crate) fn cpus_of(_threads: impl Iterator<Item = u64>, _and: Option<u32>) -> Option<usize> {
         None
+    }
+
+    pub(crate) fn leave(_here: u32, _taken: impl Iterator<Item = u32>) -> bool {
+        false
     }
 }

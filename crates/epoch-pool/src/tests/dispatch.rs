@@ -17,6 +17,7 @@ fn dispatcher() -> Dispatcher {
         places: Arc::new(Places::new(PARTICIPANTS)),
         with_times: false,
         default_floats: true,
+        keep_apart: false,
     };
     Dispatcher::new(PARTICIPANTS, options)
 }
