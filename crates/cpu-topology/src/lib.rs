@@ -10,6 +10,7 @@ mod error;
 mod explain;
 mod linux;
 mod note;
+mod places;
 mod plan;
 mod quota;
 mod source;
@@ -26,6 +27,7 @@ pub use crate::env::{THREAD_VARIABLES, ThreadCount, ThreadSource, resolve_cpu_th
 pub use crate::error::ParseError;
 pub use crate::explain::{PlanReport, Reason, explain_cpu_pool, explain_cpu_pool_in};
 pub use crate::note::Note;
+pub use crate::places::{CacheDomain, CpuGroup};
 pub use crate::plan::{
     CpuPoolPlan, clamp_intra_op_threads, perf_core_count_in, physical_core_count_in,
     physical_core_cpus_in, plan_cpu_pool_in, resolve_threads_and_affinity_in,

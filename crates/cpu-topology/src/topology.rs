@@ -9,6 +9,7 @@ use crate::class::{CoreClass, Signal, Speeds, classify};
 use crate::cores::{PhysicalCore, partition};
 use crate::cpu_set::CpuSet;
 use crate::note::Note;
+use crate::places::Places;
 use crate::quota::Quota;
 use crate::source::{AllowedFrom, AllowedSource};
 use crate::{linux, sys};
@@ -30,8 +31,8 @@ pub const SYSFS_CPU_ROOT: &str = "/sys/devices/system/cpu";
 /// * Classes are ordered by speed, 0 the fastest; without a signal there is one.
 /// * A sibling, package or core id is never used as an index, and ids may have gaps.
 ///
-/// Two topologies are equal if they describe the same CPUs, cores, classes and quota; notes and where facts were found
-/// do not count.
+/// Two topologies are equal if they describe the same CPUs, cores, classes and quota. Where cores lie (caches, nodes,
+/// packages), notes and where facts were found do not count.
 ///
 /// ```
 /// use cpu_topology::{CpuTopology, physical_core_cpus_in};
@@ -56,6 +57,8 @@ pub struct CpuTopology {
     pub(crate) parallelism: Option<usize>,
     pub(crate) allowed_source: AllowedSource,
     pub(crate) ids_are_real: bool,
+    pub(crate) places: Places,
+    pub(crate) n_files: usize,
     pub(crate) notes: Vec<Note>,
 }
 
@@ -270,6 +273,8 @@ impl CpuTopology {
             parallelism: None,
             allowed_source,
             ids_are_real: true,
+            places: Places::default(),
+            n_files: 0,
             notes,
         }
     }

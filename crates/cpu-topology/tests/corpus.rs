@@ -77,8 +77,52 @@ fn found(topology: &CpuTopology, fact: &str) -> Option<String> {
         "perf_cpus" => cpus_of(false).to_string(),
         "eff_cores" => cores_of(true).to_string(),
         "eff_cpus" => cpus_of(true).to_string(),
+        "packages" | "sysfs_package_ids" => packages(topology).len().to_string(),
+        "package_cpus" => join(packages(topology), " "),
+        "numa_nodes" | "sysfs_node_dirs" => {
+            (topology.numa_nodes().len() + topology.other_numa_nodes().len()).to_string()
+        }
+        "numa_nodes_with_cpus" => topology.numa_nodes().len().to_string(),
+        "numa_cpus" => join(nodes(topology), " "),
+        "numa_uncovered" => {
+            let inside = topology.numa_nodes().iter().flat_map(|node| node.cpus().iter()).collect();
+            topology.allowed_set().difference(&inside).to_string()
+        }
+        "l3_domains" => level_3(topology).len().to_string(),
+        "l3_cpus" => join(level_3(topology), " "),
         _ => return None,
     })
+}
+
+/// Packages, or if the CPUs have none (their number is -1) the one number that all of them have.
+fn packages(topology: &CpuTopology) -> Vec<String> {
+    let packages = topology.packages().iter().map(|package| package.cpus().to_string());
+    let packages = packages.collect::<Vec<_>>();
+    if packages.is_empty() { vec![topology.allowed_set().to_string()] } else { packages }
+}
+
+/// `id:cpus` of every node, by id.
+fn nodes(topology: &CpuTopology) -> Vec<String> {
+    let with_cpus = topology.numa_nodes().iter().map(|node| (node.id(), node.cpus().to_string()));
+    let without = topology.other_numa_nodes().iter().map(|id| (*id, "-".to_owned()));
+    let all = with_cpus.chain(without).collect::<BTreeMap<_, _>>();
+    all.into_iter().map(|(id, cpus)| format!("{id}:{cpus}")).collect()
+}
+
+fn level_3(topology: &CpuTopology) -> Vec<String> {
+    let caches = topology.last_level_caches().iter().filter(|cache| cache.level() == 3);
+    caches.map(|cache| cache.cpus().to_string()).collect()
+}
+
+/// Kinds that the data tells apart are classes apart; of one kind no core is an efficiency core, whatever its clock rate.
+fn check_kinds(topology: &CpuTopology, kinds: &str, shown: bool) -> Result<(), String> {
+    let efficiency = topology.classes().iter().any(|class| class.is_efficiency());
+    match kinds {
+        "1" if efficiency => Err("one kind of core, and efficiency cores found".to_owned()),
+        "1" => Ok(()),
+        _ if shown && topology.classes().len() < 2 => Err(format!("{kinds} kinds, one class")),
+        _ => Ok(()),
+    }
 }
 
 /// A fact that lists CPUs may write them in another way.
@@ -132,6 +176,12 @@ fn differences(path: &Path) -> (usize, Vec<String>) {
     if let Some(tiers) = facts.get("tiers") {
         checked += 1;
         wrong.extend(check_tiers(&topology, tiers).err().map(|error| format!("{name}: {error}")));
+    }
+    if let Some(kinds) = facts.get("core_kinds") {
+        checked += 1;
+        let shown = facts.contains_key("kind_data");
+        let result = check_kinds(&topology, kinds, shown);
+        wrong.extend(result.err().map(|error| format!("{name}: {error}")));
     }
     if let Some(allowed) = facts.get("allowed_by_cgroup") {
         checked += 1;

@@ -1,11 +1,11 @@
 //! Which CPUs are online, and which of them a process may use, from files.
 #![forbid(unsafe_code)]
 
-use crate::cpu_list::{MAX_CPU_ID, parse_cpu_list, parse_cpu_mask, parse_decimal};
+use crate::cpu_list::{parse_cpu_list, parse_cpu_mask};
 use crate::cpu_set::CpuSet;
 use crate::linux::CPU_DIRECTORY;
-use crate::linux::cgroup;
 use crate::linux::tree::Tree;
+use crate::linux::{cgroup, cpuinfo};
 use crate::source::AllowedSource;
 
 /// The CPUs of the process of `proc/self`: the first of its status file, its cpuset and the online CPUs that names any.
@@ -65,11 +65,5 @@ fn by_status(tree: &Tree) -> Option<CpuSet> {
 }
 
 fn by_cpuinfo(tree: &Tree) -> CpuSet {
-    let text = tree.table("proc/cpuinfo").unwrap_or_default();
-    let processor = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        let id = (name.trim() == "processor").then(|| parse_decimal(value.trim()))??;
-        usize::try_from(id).ok().filter(|id| *id <= MAX_CPU_ID)
-    };
-    text.lines().filter_map(processor).collect()
+    cpuinfo::processors(tree).into_keys().collect()
 }

@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod allowed;
+mod caches;
 mod cgroup;
+mod cpuinfo;
+mod places;
 mod siblings;
 mod speed;
 mod tree;
@@ -38,7 +41,7 @@ pub(crate) fn read_root(root: &Path, allowed: &AllowedFrom) -> CpuTopology {
     let (allowed, source) = match allowed {
         AllowedFrom::Set(set) => (set.clone(), AllowedSource::Given),
         AllowedFrom::Online => allowed::online(&tree),
-        AllowedFrom::Process => allowed::of_process(&tree),
+        AllowedFrom::Process => noted(&tree, allowed::of_process(&tree)),
     };
     read_machine(tree, &allowed, source)
 }
@@ -70,17 +73,31 @@ fn running_cpus(
     if let Some(mask) = mask.filter(|mask| !mask.is_empty()) {
         return (mask, AllowedSource::AffinityMask);
     }
-    match allowed::of_process(tree) {
+    let found = match allowed::of_process(tree) {
         (set, _) if set.is_empty() => (fallback(), AllowedSource::Parallelism),
         found => found,
+    };
+    noted(tree, found)
+}
+
+/// Says so if the allowed CPUs are not from a mask of the process.
+fn noted(tree: &Tree, (allowed, source): (CpuSet, AllowedSource)) -> (CpuSet, AllowedSource) {
+    if source != AllowedSource::StatusFile {
+        tree.note(Note::AllowedGuessed { source });
     }
+    (allowed, source)
 }
 
 fn read_machine(tree: Tree, allowed: &CpuSet, source: AllowedSource) -> CpuTopology {
     let directory = CpuDirectory::new(&tree, CPU_DIRECTORY);
     let siblings = siblings::by_files(&tree, &directory, allowed)
         .or_else(|| siblings::by_guess(&tree, &directory, allowed))
-        .unwrap_or_else(|| unknown(allowed));
+        .unwrap_or_else(|| {
+            if allowed.len() > 1 {
+                tree.note(Note::SiblingsUnknown);
+            }
+            unknown(allowed)
+        });
     let topology = build(&tree, &directory, &siblings, source, true);
     let topology = topology.with_quota(cgroup::tightest_quota(&tree));
     with_notes(topology, tree)
@@ -98,8 +115,9 @@ fn build(
     let cpus = siblings.keys().copied().collect();
     let others = |signal| speed::of_others(tree, directory, signal, &cpus);
     let pmu = if whole_machine { speed::pmu_lists(tree) } else { Vec::new() };
-    let designs =
-        LazyCell::new(|| if whole_machine { speed::designs(tree) } else { BTreeMap::new() });
+    let designs = LazyCell::new(|| {
+        if whole_machine { speed::designs(tree, directory) } else { BTreeMap::new() }
+    });
     let design = |core: &PhysicalCore| designs.get(&core.first_cpu()).copied();
     let speeds = Speeds {
         pmu,
@@ -107,7 +125,13 @@ fn build(
         others: Box::new(others),
         design: Box::new(design),
     };
-    CpuTopology::build(siblings, source, &speeds)
+    let mut topology = CpuTopology::build(siblings, source, &speeds);
+    topology.places = places::in_cpu_directory(tree, directory, &topology.cores, &cpus);
+    if whole_machine {
+        topology.places =
+            places::on_machine(tree, &topology.cores, &cpus, std::mem::take(&mut topology.places));
+    }
+    topology
 }
 
 /// Every CPU with siblings unknown.
@@ -118,6 +142,7 @@ fn unknown(allowed: &CpuSet) -> BTreeMap<usize, CpuSet> {
 /// Adds what was met in the files to what was met in their contents.
 fn with_notes(mut topology: CpuTopology, tree: Tree) -> CpuTopology {
     const KEPT: usize = 200;
+    topology.n_files = tree.n_opened();
     topology.notes.splice(0..0, tree.into_notes());
     if topology.notes.len() > KEPT {
         let count = topology.notes.len() - KEPT;

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::cpu_list::{parse_cpu_list, parse_cpu_mask, parse_decimal, parse_thread_siblings_list};
+use crate::cpu_list::{parse_cpu_list, parse_cpu_mask, parse_thread_siblings_list};
 use crate::cpu_set::CpuSet;
 use crate::error::ParseError;
+use crate::linux::cpuinfo;
 use crate::linux::tree::{CpuDirectory, Tree};
 use crate::note::Note;
 
@@ -88,8 +89,9 @@ fn sharing_cache(tree: &Tree, directory: &CpuDirectory, cpu: usize) -> Option<Cp
     tree.numbered(&caches, "index").ok()?.iter().find_map(|index| {
         let path = |name: &str| format!("{caches}/index{index}/{name}");
         let is_data = tree.text(&path("type"))? == "Data" && tree.number(&path("level"))? == 1;
-        let set =
-            is_data.then(|| tree.parsed(&path("shared_cpu_list"), parse_cpu_list)).flatten()?;
+        let list = || tree.parsed(&path("shared_cpu_list"), parse_cpu_list);
+        let mask = || tree.parsed(&path("shared_cpu_map"), parse_cpu_mask);
+        let set = is_data.then(|| list().or_else(mask)).flatten()?;
         (!set.is_empty()).then_some(set)
     })
 }
@@ -114,23 +116,12 @@ fn by_ids(
 }
 
 fn by_cpuinfo(tree: &Tree, allowed: &CpuSet) -> Option<BTreeMap<usize, CpuSet>> {
-    let mut keys = BTreeMap::new();
-    let (mut cpu, mut package) = (None, None);
-    for line in tree.table("proc/cpuinfo")?.lines() {
-        let Some((name, value)) = line.split_once(':') else { continue };
-        let value = parse_decimal(value.trim());
-        match name.trim() {
-            "processor" => (cpu, package) = (value.and_then(|id| usize::try_from(id).ok()), None),
-            "physical id" => package = value,
-            "core id" => {
-                if let (Some(cpu), Some(package), Some(core)) = (cpu, package, value) {
-                    keys.insert(cpu, [package, core]);
-                }
-            }
-            _ => {}
-        }
-    }
-    group(allowed.iter().map(|cpu| Some((cpu, *keys.get(&cpu)?))).collect::<Option<Vec<_>>>()?)
+    let processors = cpuinfo::processors(tree);
+    let key = |cpu: usize| {
+        let processor = processors.get(&cpu)?;
+        Some((cpu, [processor.package?, processor.core?]))
+    };
+    group(allowed.iter().map(key).collect::<Option<Vec<_>>>()?)
 }
 
 /// CPUs with equal keys name each other; `None` without any CPU.

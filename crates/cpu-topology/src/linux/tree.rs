@@ -1,7 +1,7 @@
 //! Reading files under a root: small, as text, and never an error.
 #![forbid(unsafe_code)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -18,11 +18,17 @@ const MAX_LEN: u64 = 1 << 20;
 pub(super) struct Tree {
     root: PathBuf,
     notes: RefCell<Vec<Note>>,
+    /// Files that were opened, or would have been if they were there, and directories that were listed.
+    n_opened: Cell<usize>,
 }
 
 impl Tree {
     pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), notes: RefCell::default() }
+        Self { root: root.to_owned(), notes: RefCell::default(), n_opened: Cell::new(0) }
+    }
+
+    pub(super) fn n_opened(&self) -> usize {
+        self.n_opened.get()
     }
 
     pub(super) fn into_notes(self) -> Vec<Note> {
@@ -56,6 +62,12 @@ impl Tree {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// The first bytes of a file, as text.
+    pub(super) fn head(&self, path: &str, max_len: u64) -> Option<String> {
+        let bytes = self.read(path, max_len)?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// What `parse` makes of a file. `None` if there is no such file, or it is malformed, which is noted.
     pub(super) fn parsed<T>(
         &self,
@@ -83,6 +95,7 @@ impl Tree {
     /// The numbers N of the entries `prefixN` of a directory; none if there is no such directory.
     pub(super) fn numbered(&self, directory: &str, prefix: &str) -> io::Result<CpuSet> {
         let number = |name: &str| usize::try_from(parse_decimal(name.strip_prefix(prefix)?)?).ok();
+        self.n_opened.set(self.n_opened.get() + 1);
         let entries = match self.root.join(directory).read_dir() {
             Err(error) if is_absent(error.kind()) => return Ok(CpuSet::new()),
             entries => entries?,
@@ -98,7 +111,12 @@ impl Tree {
     /// The content, up to one byte more than is believed. `None` if there is no file, or it cannot be read, which is
     /// noted.
     fn bytes(&self, path: &str) -> Option<Vec<u8>> {
-        let kind = match read_capped(&self.root.join(path)) {
+        self.read(path, MAX_LEN + 1)
+    }
+
+    fn read(&self, path: &str, max_len: u64) -> Option<Vec<u8>> {
+        self.n_opened.set(self.n_opened.get() + 1);
+        let kind = match read_capped(&self.root.join(path), max_len) {
             Ok(bytes) => return Some(bytes),
             Err(error) => error.kind(),
         };
@@ -109,13 +127,13 @@ impl Tree {
     }
 }
 
-fn read_capped(path: &Path) -> io::Result<Vec<u8>> {
+fn read_capped(path: &Path, max_len: u64) -> io::Result<Vec<u8>> {
     // Opening a pipe would wait for somebody to write to it.
     if !path.metadata()?.is_file() {
         return Err(ErrorKind::InvalidInput.into());
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(max_len).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -131,6 +131,23 @@ pub(crate) fn check_invariants(topology: &CpuTopology) {
     assert_eq!(topology.is_empty(), topology.perf_cores().next().is_none());
     assert_eq!(topology.class_signal().is_some(), topology.classes().len() > 1);
 
+    // Caches, nodes, packages: disjoint sets of allowed CPUs, in the order of their lowest one.
+    let of = |groups: &[cpu_topology::CpuGroup]| {
+        groups.iter().map(|group| group.cpus().clone()).collect::<Vec<_>>()
+    };
+    let caches = topology.last_level_caches().iter().map(|cache| cache.cpus().clone()).collect();
+    let places = [of(topology.packages()), of(topology.dies()), of(topology.clusters())];
+    for sets in places.into_iter().chain([of(topology.numa_nodes()), caches]) {
+        let mut members = sets.iter().flat_map(|set| set.iter()).collect::<Vec<_>>();
+        let n_members = members.len();
+        members.sort_unstable();
+        members.dedup();
+        assert_eq!(members.len(), n_members, "a CPU in two sets of {sets:?}");
+        assert!(members.iter().all(|cpu| topology.allowed_set().contains(*cpu)));
+        assert!(sets.is_sorted_by_key(|set| set.first()) && sets.iter().all(|set| !set.is_empty()));
+    }
+    assert!(topology.isolated().is_subset(topology.allowed_set()));
+
     // Counts and plans stay inside.
     let limit = topology.thread_limit().unwrap_or(usize::MAX);
     let physical = physical_core_count_in(topology);

@@ -1,0 +1,134 @@
+//! Packages, dies, clusters, NUMA nodes, isolated CPUs, and whether the machine looks virtual.
+#![forbid(unsafe_code)]
+
+use crate::cores::PhysicalCore;
+use crate::cpu_list::{parse_cpu_list, parse_cpu_mask};
+use crate::cpu_set::CpuSet;
+use crate::linux::tree::{CpuDirectory, Tree};
+use crate::linux::{CPU_DIRECTORY, allowed, caches, cpuinfo};
+use crate::note::Note;
+use crate::places::{CpuGroup, Places, groups};
+
+const NODE_DIRECTORY: &str = "sys/devices/system/node";
+
+/// What x86 kernels print as the number of a cluster that they do not know.
+const NO_CLUSTER: usize = 0xFFFF;
+
+/// Everything that lies in the directory of the CPUs.
+pub(super) fn in_cpu_directory(
+    tree: &Tree,
+    directory: &CpuDirectory,
+    cores: &[PhysicalCore],
+    allowed: &CpuSet,
+) -> Places {
+    let id = |core: &PhysicalCore, name: &str| {
+        let of_cpu = |cpu: usize| tree.number(&directory.file(cpu, &format!("topology/{name}")));
+        let found = core.cpus().iter().filter(|cpu| directory.has(*cpu)).find_map(of_cpu)?;
+        usize::try_from(found).ok()
+    };
+    let packages = cores.iter().map(|core| id(core, "physical_package_id")).collect::<Vec<_>>();
+    let inside = |name: &str| {
+        groups(cores.iter().zip(&packages).filter_map(|(core, package)| {
+            let id = id(core, name).filter(|id| name != "cluster_id" || *id != NO_CLUSTER)?;
+            Some(([package.unwrap_or(usize::MAX), id], core.cpus().clone()))
+        }))
+    };
+    let dies = inside("die_id");
+    let clusters = inside("cluster_id");
+    let known = cores.iter().zip(&packages);
+    let packages =
+        groups(known.filter_map(|(core, package)| Some(([(*package)?], core.cpus().clone()))));
+    let caches = caches::last_level(tree, directory, cores, allowed);
+    Places { packages, dies, clusters, caches, ..Places::default() }
+}
+
+/// Adds what lies elsewhere on a machine.
+pub(super) fn on_machine(
+    tree: &Tree,
+    cores: &[PhysicalCore],
+    allowed: &CpuSet,
+    mut places: Places,
+) -> Places {
+    if places.packages.is_empty() {
+        places.packages = packages_of_cpuinfo(tree, cores);
+    }
+    (places.nodes, places.other_nodes) = nodes(tree, allowed);
+    places.online = Some(allowed::online(tree).0).filter(|online| !online.is_empty());
+    let isolated = tree.parsed(&format!("{CPU_DIRECTORY}/isolated"), parse_cpu_list);
+    places.isolated = isolated.unwrap_or_default().intersection(allowed);
+    places.virtualized = virtualized(tree);
+    report(tree, allowed, &places);
+    places
+}
+
+fn packages_of_cpuinfo(tree: &Tree, cores: &[PhysicalCore]) -> Vec<CpuGroup> {
+    // Only x86 prints packages there, and where `sys` is missing all that is known is in this file.
+    if cpuinfo::head(tree).is_arm {
+        return Vec::new();
+    }
+    let processors = cpuinfo::processors(tree);
+    let package = |cpu: usize| processors.get(&cpu)?.package;
+    groups(
+        cores.iter().filter_map(|core| {
+            Some(([core.cpus().iter().find_map(package)?], core.cpus().clone()))
+        }),
+    )
+}
+
+/// The nodes with allowed CPUs, and the numbers of the others. None of the former if a CPU is in two of them.
+fn nodes(tree: &Tree, allowed: &CpuSet) -> (Vec<CpuGroup>, Vec<usize>) {
+    let (mut nodes, mut others) = (Vec::new(), Vec::new());
+    let mut placed = CpuSet::new();
+    for id in tree.numbered(NODE_DIRECTORY, "node").unwrap_or_default().iter() {
+        let cpus = cpus_of_node(tree, id).intersection(allowed);
+        if cpus.is_empty() {
+            others.push(id);
+            continue;
+        }
+        if !placed.intersection(&cpus).is_empty() {
+            tree.note(Note::NodesOverlap { node: id });
+            return (Vec::new(), Vec::new());
+        }
+        placed = placed.union(&cpus);
+        nodes.push(CpuGroup { id, cpus });
+    }
+    if !nodes.is_empty() && placed != *allowed {
+        tree.note(Note::OutsideOfNodes { cpus: allowed.difference(&placed) });
+    }
+    nodes.sort_by_key(|node| node.cpus.first());
+    (nodes, others)
+}
+
+/// Its list, else its mask, else its entries `cpuN`.
+fn cpus_of_node(tree: &Tree, id: usize) -> CpuSet {
+    let path = |name: &str| format!("{NODE_DIRECTORY}/node{id}/{name}");
+    tree.parsed(&path("cpulist"), parse_cpu_list)
+        .or_else(|| tree.parsed(&path("cpumap"), parse_cpu_mask))
+        .or_else(|| tree.numbered(&format!("{NODE_DIRECTORY}/node{id}"), "cpu").ok())
+        .unwrap_or_default()
+}
+
+/// By the flag of x86 CPUs, by what Xen and device trees say of a hypervisor, and by WSL's kernel name.
+fn virtualized(tree: &Tree) -> Option<bool> {
+    let says_so = tree.text("sys/hypervisor/type").is_some_and(|text| !text.is_empty())
+        || tree.exists("proc/device-tree/hypervisor")
+        || tree
+            .text("proc/sys/kernel/osrelease")
+            .is_some_and(|text| text.to_ascii_lowercase().contains("microsoft"));
+    if says_so { Some(true) } else { cpuinfo::head(tree).hypervisor }
+}
+
+fn report(tree: &Tree, allowed: &CpuSet, places: &Places) {
+    if places.virtualized == Some(true) {
+        tree.note(Note::Virtualized);
+    }
+    if !places.isolated.is_empty() {
+        tree.note(Note::IsolatedAllowed { cpus: places.isolated.clone() });
+    }
+    if let Some(online) = &places.online {
+        let missing = allowed.difference(online);
+        if !missing.is_empty() {
+            tree.note(Note::AllowedNotOnline { cpus: missing });
+        }
+    }
+}
