@@ -95,6 +95,18 @@ pub enum Note {
         /// Where they are from.
         source: AllowedSource,
     },
+    /// The records that Windows gave end in the middle of one, or one of them cannot be; what follows was not read.
+    RecordsCutOff {
+        /// Where, in bytes from the start.
+        at: usize,
+    },
+    /// Windows has several processor groups here. A thread that is not pinned may stay in the group it starts in.
+    SeveralGroups {
+        /// How many.
+        count: usize,
+    },
+    /// The process runs translated from another architecture (Rosetta).
+    Translated,
     /// This is a virtual machine or looks like one.
     Virtualized,
     /// The system has no ids of CPUs to offer: those in the topology are made up and no use for pinning.
@@ -148,6 +160,16 @@ impl fmt::Display for Note {
             Self::AllowedGuessed { source } => {
                 write!(formatter, "the affinity mask tells nothing; allowed CPUs from: {source}")
             }
+            Self::RecordsCutOff { at } => {
+                write!(formatter, "the records of processors are cut off after {at} bytes")
+            }
+            Self::SeveralGroups { count } => write!(
+                formatter,
+                "{count} processor groups: threads that are not pinned may stay in one, and CPU ids are group * 64 + number"
+            ),
+            Self::Translated => formatter.write_str(
+                "this process is translated from another architecture: a native build would be faster",
+            ),
             Self::Virtualized => formatter.write_str(
                 "this looks like a virtual machine: what it says of cores, caches and speeds may not be the host's; \
                  set the number of threads by hand if it is wrong",

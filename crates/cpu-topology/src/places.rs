@@ -1,8 +1,11 @@
 //! Where cores lie: packages, dies, clusters, NUMA nodes and last-level caches, as far as the system tells.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
+
 use crate::cores::PhysicalCore;
 use crate::cpu_set::CpuSet;
+use crate::note::Note;
 use crate::topology::CpuTopology;
 
 /// Allowed CPUs under one number of the system's: a package, a die, a cluster or a NUMA node.
@@ -90,7 +93,7 @@ pub(crate) struct Places {
 pub(crate) fn groups<const N: usize>(
     members: impl IntoIterator<Item = ([usize; N], CpuSet)>,
 ) -> Vec<CpuGroup> {
-    let mut by_key = std::collections::BTreeMap::<[usize; N], Vec<usize>>::new();
+    let mut by_key = BTreeMap::<[usize; N], Vec<usize>>::new();
     for (key, cpus) in members {
         by_key.entry(key).or_default().extend(cpus.iter());
     }
@@ -101,6 +104,67 @@ pub(crate) fn groups<const N: usize>(
         .collect::<Vec<_>>();
     groups.sort_by_key(|group| group.cpus.first());
     groups
+}
+
+/// The last-level caches of these cores, ordered by lowest CPU. `of_core` tells the cache of a core with all CPUs that
+/// are said to share it, and is not asked about a core that an earlier cache names.
+pub(crate) fn cache_domains(
+    cores: &[PhysicalCore],
+    allowed: &CpuSet,
+    of_core: impl Fn(&PhysicalCore) -> Option<CacheDomain>,
+    mut note: impl FnMut(Note),
+) -> Vec<CacheDomain> {
+    let mut domains: Vec<CacheDomain> = Vec::new();
+    let mut placed = CpuSet::new();
+    for core in cores {
+        let cpu = core.first_cpu();
+        if placed.contains(cpu) {
+            continue;
+        }
+        let Some(domain) = of_core(core) else { continue };
+        let level = domain.level;
+        let cpus = domain.cpus.intersection(allowed);
+        if !cpus.contains(cpu) {
+            note(Note::CacheSharingUnknown { cpu, level });
+            continue;
+        }
+        // Two caches of one CPU cannot both be its last. The lower CPU's word counts.
+        let free = cpus.difference(&placed);
+        if free != cpus {
+            note(Note::CachesOverlap { cpu, level });
+        }
+        placed = placed.union(&free);
+        domains.push(CacheDomain { cpus: free, ..domain });
+    }
+    domains
+}
+
+/// The nodes with allowed CPUs, and the numbers of the others. Nothing if a CPU is in two of them.
+pub(crate) fn numa_nodes(
+    nodes: impl IntoIterator<Item = (usize, CpuSet)>,
+    allowed: &CpuSet,
+    mut note: impl FnMut(Note),
+) -> (Vec<CpuGroup>, Vec<usize>) {
+    let (mut found, mut others) = (Vec::new(), Vec::new());
+    let mut placed = CpuSet::new();
+    for (id, cpus) in nodes {
+        let cpus = cpus.intersection(allowed);
+        if cpus.is_empty() {
+            others.push(id);
+            continue;
+        }
+        if !placed.intersection(&cpus).is_empty() {
+            note(Note::NodesOverlap { node: id });
+            return (Vec::new(), Vec::new());
+        }
+        placed = placed.union(&cpus);
+        found.push(CpuGroup { id, cpus });
+    }
+    if !found.is_empty() && placed != *allowed {
+        note(Note::OutsideOfNodes { cpus: allowed.difference(&placed) });
+    }
+    found.sort_by_key(|node| node.cpus.first());
+    (found, others)
 }
 
 /// Where cores lie.

@@ -51,6 +51,8 @@ pub enum AllowedSource {
     CpuInfo,
     /// The counts of macOS's `hw.perflevelN` or `hw.physicalcpu`.
     Sysctl,
+    /// The affinity of the process on Windows, within the active processors of all groups.
+    ProcessorGroups,
     /// `std::thread::available_parallelism`, for want of anything better.
     Parallelism,
     /// Nowhere: no CPU is known.
@@ -68,6 +70,7 @@ impl fmt::Display for AllowedSource {
             Self::CpuDirectories => "/sys/devices/system/cpu/cpuN",
             Self::CpuInfo => "/proc/cpuinfo",
             Self::Sysctl => "hw.perflevel",
+            Self::ProcessorGroups => "processor groups and affinity of the process",
             Self::Parallelism => "available_parallelism",
             Self::Nowhere => "nowhere",
         })

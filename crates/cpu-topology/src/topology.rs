@@ -12,6 +12,7 @@ use crate::note::Note;
 use crate::places::Places;
 use crate::quota::Quota;
 use crate::source::{AllowedFrom, AllowedSource};
+use crate::windows::{self, WindowsFacts};
 use crate::{linux, sys};
 
 /// Where Linux describes its CPUs.
@@ -149,10 +150,17 @@ impl CpuTopology {
         apple::read(source)
     }
 
+    /// The Windows machine that these records describe, as a process with this affinity in this job may use it.
+    ///
+    /// CPU ids are `group * 64 + number`. A hard limit of the job's CPU rate is the quota. See [`WindowsFacts`].
+    pub fn from_windows(facts: &WindowsFacts) -> Self {
+        windows::read(facts)
+    }
+
     /// This machine as this process sees it, with its quota.
     ///
-    /// Linux and Android: affinity mask of the process, sysfs, cgroups. Apple: `hw.perflevelN`. Elsewhere one core for
-    /// each of `std::thread::available_parallelism`. Nothing is kept between calls; a call reads a few files per CPU.
+    /// Linux and Android: affinity mask of the process, sysfs, cgroups. Apple: `hw.perflevelN`. Windows: affinity and job of
+    /// the process, `GetLogicalProcessorInformationEx`. Elsewhere one core for each of `std::thread::available_parallelism`. Nothing is kept between calls; a call reads a few files per CPU.
     ///
     /// ```
     /// use cpu_topology::CpuTopology;

@@ -1,50 +1,12 @@
-//! The last-level cache of each core: the highest level that its `cache` directory describes.
+//! The last-level cache of a CPU: the highest level that its `cache` directory describes.
 #![forbid(unsafe_code)]
 
-use crate::cores::PhysicalCore;
 use crate::cpu_list::{parse_cpu_list, parse_cpu_mask, parse_decimal};
-use crate::cpu_set::CpuSet;
 use crate::linux::tree::{CpuDirectory, Tree};
-use crate::note::Note;
 use crate::places::CacheDomain;
 
-/// The domains of these cores, ordered by lowest CPU.
-///
-/// A core that a cache found earlier names is not asked again: a few files per cache, and not per core.
-pub(super) fn last_level(
-    tree: &Tree,
-    directory: &CpuDirectory,
-    cores: &[PhysicalCore],
-    allowed: &CpuSet,
-) -> Vec<CacheDomain> {
-    let mut domains: Vec<CacheDomain> = Vec::new();
-    let mut placed = CpuSet::new();
-    for core in cores.iter() {
-        let first = core.first_cpu();
-        if placed.contains(first) {
-            continue;
-        }
-        let Some(domain) = core.cpus().iter().find_map(|cpu| of_cpu(tree, directory, cpu)) else {
-            continue;
-        };
-        let cpus = domain.cpus.intersection(allowed);
-        if !cpus.contains(first) {
-            tree.note(Note::CacheSharingUnknown { cpu: first, level: domain.level });
-            continue;
-        }
-        // Two caches of one CPU cannot both be its last. The lower CPU's word counts.
-        let free = cpus.difference(&placed);
-        if free != cpus {
-            tree.note(Note::CachesOverlap { cpu: first, level: domain.level });
-        }
-        placed = placed.union(&free);
-        domains.push(CacheDomain { cpus: free, ..domain });
-    }
-    domains
-}
-
 /// The cache of the highest level of a CPU that holds data, with all CPUs that are said to share it.
-fn of_cpu(tree: &Tree, directory: &CpuDirectory, cpu: usize) -> Option<CacheDomain> {
+pub(super) fn last_level(tree: &Tree, directory: &CpuDirectory, cpu: usize) -> Option<CacheDomain> {
     if !directory.has(cpu) {
         return None;
     }

@@ -7,7 +7,7 @@ use crate::cpu_set::CpuSet;
 use crate::linux::tree::{CpuDirectory, Tree};
 use crate::linux::{CPU_DIRECTORY, allowed, caches, cpuinfo};
 use crate::note::Note;
-use crate::places::{CpuGroup, Places, groups};
+use crate::places::{CpuGroup, Places, cache_domains, groups, numa_nodes};
 
 const NODE_DIRECTORY: &str = "sys/devices/system/node";
 
@@ -38,7 +38,10 @@ pub(super) fn in_cpu_directory(
     let known = cores.iter().zip(&packages);
     let packages =
         groups(known.filter_map(|(core, package)| Some(([(*package)?], core.cpus().clone()))));
-    let caches = caches::last_level(tree, directory, cores, allowed);
+    let last_level = |core: &PhysicalCore| {
+        core.cpus().iter().find_map(|cpu| caches::last_level(tree, directory, cpu))
+    };
+    let caches = cache_domains(cores, allowed, last_level, |note| tree.note(note));
     Places { packages, dies, clusters, caches, ..Places::default() }
 }
 
@@ -75,28 +78,10 @@ fn packages_of_cpuinfo(tree: &Tree, cores: &[PhysicalCore]) -> Vec<CpuGroup> {
     )
 }
 
-/// The nodes with allowed CPUs, and the numbers of the others. None of the former if a CPU is in two of them.
 fn nodes(tree: &Tree, allowed: &CpuSet) -> (Vec<CpuGroup>, Vec<usize>) {
-    let (mut nodes, mut others) = (Vec::new(), Vec::new());
-    let mut placed = CpuSet::new();
-    for id in tree.numbered(NODE_DIRECTORY, "node").unwrap_or_default().iter() {
-        let cpus = cpus_of_node(tree, id).intersection(allowed);
-        if cpus.is_empty() {
-            others.push(id);
-            continue;
-        }
-        if !placed.intersection(&cpus).is_empty() {
-            tree.note(Note::NodesOverlap { node: id });
-            return (Vec::new(), Vec::new());
-        }
-        placed = placed.union(&cpus);
-        nodes.push(CpuGroup { id, cpus });
-    }
-    if !nodes.is_empty() && placed != *allowed {
-        tree.note(Note::OutsideOfNodes { cpus: allowed.difference(&placed) });
-    }
-    nodes.sort_by_key(|node| node.cpus.first());
-    (nodes, others)
+    let ids = tree.numbered(NODE_DIRECTORY, "node").unwrap_or_default();
+    let nodes = ids.iter().map(|id| (id, cpus_of_node(tree, id)));
+    numa_nodes(nodes, allowed, |note| tree.note(note))
 }
 
 /// Its list, else its mask, else its entries `cpuN`.

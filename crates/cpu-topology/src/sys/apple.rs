@@ -5,6 +5,7 @@ use std::ptr;
 
 use crate::apple::{self, SysctlSource};
 use crate::cpu_set::CpuSet;
+use crate::pin::PinError;
 use crate::sys::{assumed, assumed_cpus, available_parallelism};
 use crate::topology::CpuTopology;
 
@@ -45,4 +46,12 @@ pub(crate) fn detect() -> CpuTopology {
 
 pub(crate) fn process_affinity_cpus() -> CpuSet {
     assumed_cpus()
+}
+
+pub(crate) fn thread_affinity() -> Result<CpuSet, PinError> {
+    Err(PinError::Unsupported)
+}
+
+pub(crate) fn set_thread_affinity(_cpus: &CpuSet) -> Result<(), PinError> {
+    Err(PinError::Unsupported)
 }

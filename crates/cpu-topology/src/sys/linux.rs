@@ -1,10 +1,13 @@
 //! Linux and Android: the affinity mask, whatever its width; everything else is in files.
 
+use std::io;
+
 use libc::c_ulong;
 
 use crate::cpu_list::MAX_CPU_ID;
 use crate::cpu_set::CpuSet;
 use crate::linux::{read_running, running_process_cpus};
+use crate::pin::PinError;
 use crate::sys::{assumed_cpus, available_parallelism};
 use crate::topology::CpuTopology;
 
@@ -23,6 +26,28 @@ pub(crate) fn detect() -> CpuTopology {
 
 pub(crate) fn process_affinity_cpus() -> CpuSet {
     running_process_cpus(affinity(process()), assumed_cpus)
+}
+
+pub(crate) fn thread_affinity() -> Result<CpuSet, PinError> {
+    affinity(THIS_THREAD).ok_or_else(|| PinError::Refused(io::Error::last_os_error()))
+}
+
+pub(crate) fn set_thread_affinity(cpus: &CpuSet) -> Result<(), PinError> {
+    let believed = cpus.last().is_none_or(|last| last <= MAX_CPU_ID);
+    if !believed {
+        return Err(PinError::Refused(io::ErrorKind::InvalidInput.into()));
+    }
+    let words = words(cpus);
+    // SAFETY: pointer and length in bytes are those of a live slice of `c_ulong`, of which `cpu_set_t` is an array in the C
+    // libraries; the callee reads no more than that.
+    let result = unsafe {
+        libc::sched_setaffinity(
+            THIS_THREAD,
+            size_of_val(words.as_slice()),
+            words.as_ptr().cast::<libc::cpu_set_t>(),
+        )
+    };
+    if result < 0 { Err(PinError::Refused(io::Error::last_os_error())) } else { Ok(()) }
 }
 
 /// The first thread of the process, which stands for it: threads started later may have been pinned.
@@ -64,6 +89,16 @@ fn mask_of_any_width(mut ask: impl FnMut(&mut [c_ulong]) -> Result<(), i32>) -> 
             Err(_) => return None,
         }
     }
+}
+
+/// The mask of a set, just as long as it has to be.
+fn words(cpus: &CpuSet) -> Vec<c_ulong> {
+    let width = c_ulong::BITS as usize;
+    let mut words = vec![0; cpus.last().map_or(1, |last| last / width + 1)];
+    for cpu in cpus.iter() {
+        words[cpu / width] |= 1 << (cpu % width);
+    }
+    words
 }
 
 fn bits(words: &[c_ulong]) -> CpuSet {
@@ -125,6 +160,16 @@ mod tests {
         assert!(affinity(process()).is_none_or(|mask| !mask.is_empty()));
         assert!(!process_affinity_cpus().is_empty());
     }
+
+    #[test]
+    fn a_mask_has_the_bits_of_its_set() {
+        for ids in [&[0][..], &[0, 63, 64, 65], &[1023, 1024, 4095], &[MAX_CPU_ID]] {
+            let set = ids.iter().copied().collect::<CpuSet>();
+            assert_eq!(bits(&words(&set)), set);
+        }
+        assert_eq!(words(&CpuSet::new()), [0]);
+    }
+
     #[test]
     fn pinning_a_thread_does_not_narrow_the_process() {
         let before = process_affinity_cpus();
@@ -132,23 +177,12 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let cpu = before.first().expect("a CPU");
-                let width = c_ulong::BITS as usize;
-                let mut words = vec![0 as c_ulong; cpu / width + 1];
-                words[cpu / width] = 1 << (cpu % width);
-                // SAFETY: pointer and length are those of a live slice of `c_ulong`, of which `cpu_set_t` is an array;
-                // the callee reads no more than that.
-                let pinned = unsafe {
-                    libc::sched_setaffinity(
-                        THIS_THREAD,
-                        words.len() * size_of::<c_ulong>(),
-                        words.as_ptr().cast(),
-                    )
-                };
+                let pinned = set_thread_affinity(&[cpu].into_iter().collect());
                 let topology = detect();
                 assert_eq!(process_affinity_cpus(), before);
                 assert_eq!(topology.cores, cores);
                 // What the standard library counts is of this thread, and no limit of the process.
-                assert!(pinned != 0 || before.len() == 1 || topology.parallelism.is_none());
+                assert!(pinned.is_err() || before.len() == 1 || topology.parallelism.is_none());
             });
         });
     }
