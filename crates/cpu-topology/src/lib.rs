@@ -14,7 +14,9 @@ mod pin;
 mod places;
 mod plan;
 mod quota;
+mod region;
 mod request;
+mod snapshot;
 mod source;
 mod sys;
 mod this_process;
@@ -37,7 +39,9 @@ pub use crate::plan::{
     physical_core_cpus_in, plan_cpu_pool_in, resolve_threads_and_affinity_in,
 };
 pub use crate::quota::Quota;
+pub use crate::region::{Region, draw_tree};
 pub use crate::request::PlanRequest;
+pub use crate::snapshot::Snapshot;
 pub use crate::source::{AllowedFrom, AllowedSource};
 pub use crate::this_process::{
     perf_core_count, physical_core_count, physical_core_cpus, plan_cpu_pool, process_affinity_cpus,

@@ -11,6 +11,7 @@ use crate::cpu_set::CpuSet;
 use crate::note::Note;
 use crate::places::Places;
 use crate::quota::Quota;
+use crate::snapshot::Snapshot;
 use crate::source::{AllowedFrom, AllowedSource};
 use crate::windows::{self, WindowsFacts};
 use crate::{linux, sys};
@@ -118,6 +119,11 @@ impl CpuTopology {
     /// ```
     pub fn from_root(root: &Path, allowed: &AllowedFrom) -> Self {
         linux::read_root(root, allowed)
+    }
+
+    /// The machine whose files are in a snapshot, as [`from_root`](Self::from_root) reads a folder.
+    pub fn from_snapshot(snapshot: &Snapshot, allowed: &AllowedFrom) -> Self {
+        linux::read_snapshot(snapshot, allowed)
     }
 
     /// The Apple machine that `source` describes.
@@ -250,6 +256,11 @@ impl CpuTopology {
     /// Whether the CPU ids are the system's, so that threads can be pinned by them.
     pub fn ids_are_real(&self) -> bool {
         self.ids_are_real
+    }
+
+    /// How many files were opened and directories listed to find all this out, those that are not there included.
+    pub fn n_files_asked(&self) -> usize {
+        self.n_files
     }
 
     /// What was odd, missing or contradictory.

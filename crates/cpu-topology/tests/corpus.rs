@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use common::{Machine, check_invariants};
-use cpu_topology::{CpuSet, CpuTopology, parse_cpu_list};
+use cpu_topology::{AllowedFrom, CpuSet, CpuTopology, Snapshot, parse_cpu_list};
 
 /// A machine of the corpus: its files laid out, and its facts.
 fn load(path: &Path) -> (Machine, BTreeMap<String, String>) {
@@ -152,10 +152,30 @@ fn check_tiers(topology: &CpuTopology, tiers: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// A folder, a text and a snapshot taken of the folder describe one machine.
+fn same_in_all(left: &CpuTopology, right: &CpuTopology, path: &Path) {
+    assert_eq!(left, right, "{}", path.display());
+    assert_eq!(left.region(), right.region(), "{}", path.display());
+    assert_eq!(left.online(), right.online(), "{}", path.display());
+    assert_eq!(left.isolated(), right.isolated(), "{}", path.display());
+    assert_eq!(left.notes(), right.notes(), "{}", path.display());
+}
+
 /// The differences between a machine's facts and what is found in its files.
 fn differences(path: &Path) -> (usize, Vec<String>) {
     let (machine, facts) = load(path);
     let topology = machine.read_online();
+    let text = fs::read_to_string(path).expect("the file");
+    let snapshot =
+        Snapshot::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for (allowed, folder) in
+        [(AllowedFrom::Online, topology.clone()), (AllowedFrom::Process, machine.read())]
+    {
+        let memory = CpuTopology::from_snapshot(&snapshot, &allowed);
+        same_in_all(&memory, &folder, path);
+        let again = Snapshot::take(machine.root());
+        same_in_all(&CpuTopology::from_snapshot(&again, &allowed), &folder, path);
+    }
     check_invariants(&topology);
     check_invariants(&machine.read());
     check_invariants(&CpuTopology::read_from(

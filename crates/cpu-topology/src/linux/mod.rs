@@ -4,7 +4,9 @@
 mod allowed;
 mod caches;
 mod cgroup;
+mod collect;
 mod cpuinfo;
+mod files;
 mod places;
 mod siblings;
 mod speed;
@@ -14,16 +16,22 @@ use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub(crate) use self::collect::{Collected, collect};
+use self::files::Files;
 use self::tree::{CpuDirectory, Tree};
 use crate::class::Speeds;
 use crate::cores::PhysicalCore;
 use crate::cpu_set::CpuSet;
 use crate::note::Note;
+use crate::snapshot::Snapshot;
 use crate::source::{AllowedFrom, AllowedSource};
 use crate::topology::CpuTopology;
 
 /// Where the CPUs are described, under a root that holds `sys/`.
 const CPU_DIRECTORY: &str = "sys/devices/system/cpu";
+
+/// Where its NUMA nodes are described.
+const NODE_DIRECTORY: &str = "sys/devices/system/node";
 
 /// The CPUs `allowed` as the directory `root` describes them; nothing outside of it is read.
 pub(crate) fn read_cpu_directory(root: &Path, allowed: &CpuSet) -> CpuTopology {
@@ -37,7 +45,15 @@ pub(crate) fn read_cpu_directory(root: &Path, allowed: &CpuSet) -> CpuTopology {
 
 /// The machine under `root`, with the quota of the process that `root/proc/self` is of.
 pub(crate) fn read_root(root: &Path, allowed: &AllowedFrom) -> CpuTopology {
-    let tree = Tree::new(root);
+    read_process(Tree::new(root), allowed)
+}
+
+/// The same of a machine whose files are in memory.
+pub(crate) fn read_snapshot(snapshot: &Snapshot, allowed: &AllowedFrom) -> CpuTopology {
+    read_process(Tree::of(Files::Memory(snapshot.clone())), allowed)
+}
+
+fn read_process(tree: Tree, allowed: &AllowedFrom) -> CpuTopology {
     let (allowed, source) = match allowed {
         AllowedFrom::Set(set) => (set.clone(), AllowedSource::Given),
         AllowedFrom::Online => allowed::online(&tree),

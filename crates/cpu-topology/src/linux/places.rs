@@ -5,11 +5,9 @@ use crate::cores::PhysicalCore;
 use crate::cpu_list::{parse_cpu_list, parse_cpu_mask};
 use crate::cpu_set::CpuSet;
 use crate::linux::tree::{CpuDirectory, Tree};
-use crate::linux::{CPU_DIRECTORY, allowed, caches, cpuinfo};
+use crate::linux::{CPU_DIRECTORY, NODE_DIRECTORY, allowed, caches, cpuinfo};
 use crate::note::Note;
 use crate::places::{CpuGroup, Places, cache_domains, groups, numa_nodes};
-
-const NODE_DIRECTORY: &str = "sys/devices/system/node";
 
 /// What x86 kernels print as the number of a cluster that they do not know.
 const NO_CLUSTER: usize = 0xFFFF;

@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::cpu_list::{MAX_CPU_ID, parse_decimal, trim};
 use crate::cpu_set::CpuSet;
 use crate::error::ParseError;
+use crate::linux::files::Files;
 use crate::note::Note;
 
 /// No file that is read here is longer on any machine.
@@ -16,7 +16,7 @@ const MAX_LEN: u64 = 1 << 20;
 
 /// A root folder, and what was odd about the files under it.
 pub(super) struct Tree {
-    root: PathBuf,
+    files: Files,
     notes: RefCell<Vec<Note>>,
     /// Files that were opened, or would have been if they were there, and directories that were listed.
     n_opened: Cell<usize>,
@@ -24,7 +24,11 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), notes: RefCell::default(), n_opened: Cell::new(0) }
+        Self::of(Files::Folder(root.to_owned()))
+    }
+
+    pub(super) fn of(files: Files) -> Self {
+        Self { files, notes: RefCell::default(), n_opened: Cell::new(0) }
     }
 
     pub(super) fn n_opened(&self) -> usize {
@@ -96,16 +100,16 @@ impl Tree {
     pub(super) fn numbered(&self, directory: &str, prefix: &str) -> io::Result<CpuSet> {
         let number = |name: &str| usize::try_from(parse_decimal(name.strip_prefix(prefix)?)?).ok();
         self.n_opened.set(self.n_opened.get() + 1);
-        let entries = match self.root.join(directory).read_dir() {
+        let names = match self.files.names(directory) {
             Err(error) if is_absent(error.kind()) => return Ok(CpuSet::new()),
-            entries => entries?,
+            names => names?,
         };
-        let numbers = entries.filter_map(|entry| number(entry.ok()?.file_name().to_str()?));
+        let numbers = names.iter().filter_map(|name| number(name));
         Ok(numbers.filter(|number| *number <= MAX_CPU_ID).collect())
     }
 
     pub(super) fn exists(&self, path: &str) -> bool {
-        self.root.join(path).exists()
+        self.files.exists(path)
     }
 
     /// The content, up to one byte more than is believed. `None` if there is no file, or it cannot be read, which is
@@ -116,7 +120,7 @@ impl Tree {
 
     fn read(&self, path: &str, max_len: u64) -> Option<Vec<u8>> {
         self.n_opened.set(self.n_opened.get() + 1);
-        let kind = match read_capped(&self.root.join(path), max_len) {
+        let kind = match self.files.read(path, max_len) {
             Ok(bytes) => return Some(bytes),
             Err(error) => error.kind(),
         };
@@ -125,16 +129,6 @@ impl Tree {
         }
         None
     }
-}
-
-fn read_capped(path: &Path, max_len: u64) -> io::Result<Vec<u8>> {
-    // Opening a pipe would wait for somebody to write to it.
-    if !path.metadata()?.is_file() {
-        return Err(ErrorKind::InvalidInput.into());
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(max_len).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// The directory of the CPUs, with one directory `cpuN` in it for each.
