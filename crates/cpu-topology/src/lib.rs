@@ -39,7 +39,7 @@ pub use crate::plan::{
     physical_core_cpus_in, plan_cpu_pool_in, resolve_threads_and_affinity_in,
 };
 pub use crate::quota::Quota;
-pub use crate::region::{Region, draw_tree};
+pub use crate::region::{Part, Region, draw_tree};
 pub use crate::request::PlanRequest;
 pub use crate::snapshot::Snapshot;
 pub use crate::source::{AllowedFrom, AllowedSource};

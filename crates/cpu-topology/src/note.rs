@@ -157,6 +157,9 @@ impl fmt::Display for Note {
                 formatter,
                 "CPUs {cpus} are allowed, and not on the list of online CPUs; the mask is believed"
             ),
+            Self::AllowedGuessed { source: AllowedSource::Nowhere } => {
+                formatter.write_str("nothing names a CPU; plans have one worker, for want of any other number")
+            }
             Self::AllowedGuessed { source } => {
                 write!(formatter, "the affinity mask tells nothing; allowed CPUs from: {source}")
             }
