@@ -139,6 +139,25 @@ impl Speeds<'_> {
     fn of_all(&self, signal: Signal, cores: &[PhysicalCore]) -> Vec<Option<u64>> {
         cores.iter().map(|core| (self.number)(signal, core)).collect()
     }
+
+    /// The numbers of all cores; else the first core that has none, if there is one that has, or nothing.
+    ///
+    /// A signal that misses a core is no use, so no further core is asked then, but for the last one: it tells whether the
+    /// signal exists at all.
+    fn complete(&self, signal: Signal, cores: &[PhysicalCore]) -> Result<Vec<u64>, Option<usize>> {
+        let known = |core: &PhysicalCore| (self.number)(signal, core).filter(|value| *value > 0);
+        let mut values = Vec::with_capacity(cores.len());
+        for core in cores {
+            match known(core) {
+                Some(value) => values.push(value),
+                None => {
+                    let exists = !values.is_empty() || cores.last().and_then(known).is_some();
+                    return Err(exists.then(|| core.first_cpu()));
+                }
+            }
+        }
+        if values.is_empty() { Err(None) } else { Ok(values) }
+    }
 }
 
 /// A division of the cores: class of each, 0 the fastest, and which classes are of efficiency cores.
@@ -150,7 +169,7 @@ struct Split {
 
 /// Classes of the cores, by the first signal that knows all of them and tells any apart. Sets the class of each core.
 ///
-/// Also reports signals that know only some of the cores.
+/// Also reports signals that know only some of the cores, with the lowest CPU of one that has none.
 pub(crate) fn classify(
     cores: &mut [PhysicalCore],
     speeds: &Speeds<'_>,
@@ -175,13 +194,12 @@ pub(crate) fn classify(
                 .map(|split| (signal, split));
             continue;
         }
-        match complete(&speeds.of_all(signal, cores)) {
+        match speeds.complete(signal, cores) {
             Ok(values) => {
                 judged = values.iter().any(|value| *value != values[0]);
                 found = split_by_values(signal, &values, cores, speeds);
             }
-            Err(0) => {}
-            Err(missing) => incomplete.push((signal, missing)),
+            Err(missing) => incomplete.extend(missing.map(|cpu| (signal, cpu))),
         }
     }
     let (signal, split) = match found {
@@ -244,14 +262,9 @@ fn apply(cores: &mut [PhysicalCore], split: Split) -> Vec<CoreClass> {
     classes
 }
 
-/// All values, if every core has one; else how many are missing, 0 if there are none at all.
-fn complete(values: &[Option<u64>]) -> Result<Vec<u64>, usize> {
-    let known = values.iter().flatten().copied().filter(|value| *value > 0).collect::<Vec<_>>();
-    match known.len() {
-        0 => Err(0),
-        n if n == values.len() => Ok(known),
-        n => Err(values.len() - n),
-    }
+/// All values, if every core has one.
+fn complete(values: &[Option<u64>]) -> Option<Vec<u64>> {
+    values.iter().map(|value| value.filter(|value| *value > 0)).collect()
 }
 
 /// Ranks of the values, 0 for the largest: a new rank where a value is at least 1.25 times the next smaller one.
@@ -363,7 +376,7 @@ fn split_within(
         let values =
             members.iter().map(|core| max_freq.get(*core).copied().flatten()).collect::<Vec<_>>();
         let steps = match complete(&values) {
-            Ok(values) if kind > 0 => ranks(&values),
+            Some(values) if kind > 0 => ranks(&values),
             _ => vec![0; members.len()],
         };
         let first = split.efficiency.len();

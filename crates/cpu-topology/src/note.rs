@@ -51,8 +51,8 @@ pub enum Note {
     SignalIncomplete {
         /// The signal.
         signal: Signal,
-        /// Cores without it.
-        missing: usize,
+        /// A CPU whose core has none.
+        cpu: usize,
     },
     /// No file tells which CPUs share a core, so each CPU counts as a core of its own.
     SiblingsUnknown,
@@ -105,6 +105,8 @@ pub enum Note {
         /// How many.
         count: usize,
     },
+    /// CPUs came or went each time the machine was read; what was read may not fit together.
+    CpusChanging,
     /// The process runs translated from another architecture (Rosetta).
     Translated,
     /// This is a virtual machine or looks like one.
@@ -131,8 +133,8 @@ impl fmt::Display for Note {
             Self::CoresGuessed { from } => {
                 write!(formatter, "no sibling lists; cores guessed from {from}")
             }
-            Self::SignalIncomplete { signal, missing } => {
-                write!(formatter, "{signal} is missing for {missing} cores; not used")
+            Self::SignalIncomplete { signal, cpu } => {
+                write!(formatter, "cpu{cpu}: has no {signal}, which others have; not used")
             }
             Self::SiblingsUnknown => formatter.write_str(
                 "nothing tells which CPUs share a core; each counts as a core of its own, so with SMT there are fewer",
@@ -170,6 +172,9 @@ impl fmt::Display for Note {
                 formatter,
                 "{count} processor groups: threads that are not pinned may stay in one, and CPU ids are group * 64 + number"
             ),
+            Self::CpusChanging => {
+                formatter.write_str("CPUs keep coming and going: what was read may not fit together")
+            }
             Self::Translated => formatter.write_str(
                 "this process is translated from another architecture: a native build would be faster",
             ),

@@ -279,9 +279,7 @@ impl CpuTopology {
         let mut notes =
             contradicted.into_iter().map(|cpu| Note::SiblingsDisagree { cpu }).collect::<Vec<_>>();
         notes.extend(
-            incomplete
-                .into_iter()
-                .map(|(signal, missing)| Note::SignalIncomplete { signal, missing }),
+            incomplete.into_iter().map(|(signal, cpu)| Note::SignalIncomplete { signal, cpu }),
         );
         Self {
             cpus: siblings.keys().copied().collect(),

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use common::{Machine, check_invariants};
-use cpu_topology::{AllowedFrom, CpuSet, CpuTopology, Snapshot, parse_cpu_list};
+use cpu_topology::{AllowedFrom, CpuSet, CpuTopology, Note, Snapshot, parse_cpu_list};
 
 /// A machine of the corpus: its files laid out, and its facts.
 fn load(path: &Path) -> (Machine, BTreeMap<String, String>) {
@@ -161,6 +161,19 @@ fn same_in_all(left: &CpuTopology, right: &CpuTopology, path: &Path) {
     assert_eq!(left.notes(), right.notes(), "{}", path.display());
 }
 
+/// How many files are enough for a machine: a fixed number, a few for each core, two for each CPU (siblings, and whether it
+/// is online where no list tells), and those of each cache
+/// (of each core where sharing is unknown). Where cores have to be guessed, the caches of each CPU.
+fn few_files(topology: &CpuTopology) -> usize {
+    let (n_cpus, n_cores) = (topology.len(), topology.cores().len());
+    let is_guess = |note: &Note| matches!(note, Note::CoresGuessed { .. } | Note::SiblingsUnknown);
+    let per_cpu = if topology.notes().iter().any(is_guess) { 9 } else { 2 };
+    let unknown = |note: &&Note| matches!(note, Note::CacheSharingUnknown { .. });
+    let n_unknown = topology.notes().iter().filter(unknown).count();
+    let n_caches = topology.last_level_caches().len() + n_unknown;
+    48 + per_cpu * n_cpus + 5 * n_cores + 10 * n_caches
+}
+
 /// The differences between a machine's facts and what is found in its files.
 fn differences(path: &Path) -> (usize, Vec<String>) {
     let (machine, facts) = load(path);
@@ -192,6 +205,10 @@ fn differences(path: &Path) -> (usize, Vec<String>) {
                 wrong.push(format!("{name}: {fact} is {expected:?}, found {found:?}"));
             }
         }
+    }
+    let (asked, few) = (topology.n_files_asked(), few_files(&topology));
+    if asked > few {
+        wrong.push(format!("{name}: {asked} files were asked for, more than {few}"));
     }
     if let Some(tiers) = facts.get("tiers") {
         checked += 1;

@@ -48,6 +48,10 @@ fn is_online(tree: &Tree, cpu: usize) -> Option<bool> {
 
 /// The online CPUs: the list, else the directories of CPUs that do not say they are offline, else `/proc/cpuinfo`.
 pub(super) fn online(tree: &Tree) -> (CpuSet, AllowedSource) {
+    tree.online.get_or_init(|| find_online(tree)).clone()
+}
+
+fn find_online(tree: &Tree) -> (CpuSet, AllowedSource) {
     let list = tree.parsed(&format!("{CPU_DIRECTORY}/online"), parse_cpu_list);
     if let Some(set) = list.filter(|set| !set.is_empty()) {
         return (set, AllowedSource::OnlineList);

@@ -62,12 +62,38 @@ fn read_process(tree: Tree, allowed: &AllowedFrom) -> CpuTopology {
     read_machine(tree, &allowed, source)
 }
 
-/// The running machine, for the CPUs of the affinity mask where it could be read.
+/// The running machine, for the CPUs of the affinity mask where it can be read.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn read_running(mask: Option<CpuSet>, fallback: impl FnOnce() -> CpuSet) -> CpuTopology {
-    let tree = Tree::new(Path::new("/"));
-    let (allowed, source) = running_cpus(&tree, mask, fallback);
-    read_machine(tree, &allowed, source)
+pub(crate) fn read_running(
+    mask: impl Fn() -> Option<CpuSet>,
+    fallback: impl Fn() -> CpuSet,
+) -> CpuTopology {
+    let read = || {
+        let tree = Tree::new(Path::new("/"));
+        let (allowed, source) = running_cpus(&tree, mask(), &fallback);
+        read_machine(tree, &allowed, source)
+    };
+    until_steady(read, || allowed::online(&Tree::new(Path::new("/"))).0)
+}
+
+/// Reads again if CPUs have come or gone while it was read, as files of before and after do not fit together.
+#[cfg(any(target_os = "linux", target_os = "android", test))]
+fn until_steady(
+    mut read: impl FnMut() -> CpuTopology,
+    mut online: impl FnMut() -> CpuSet,
+) -> CpuTopology {
+    const TRIES: usize = 3;
+    let mut topology = read();
+    for _ in 1..TRIES {
+        if topology.online().is_none_or(|before| *before == online()) {
+            return topology;
+        }
+        topology = read();
+    }
+    if topology.online().is_some_and(|before| *before != online()) {
+        topology.notes.push(Note::CpusChanging);
+    }
+    topology
 }
 
 /// The CPUs of the running process: the affinity mask, else what the files say, else `fallback`.
@@ -166,4 +192,42 @@ fn with_notes(mut topology: CpuTopology, tree: Tree) -> CpuTopology {
         topology.notes.push(Note::More { count });
     }
     topology
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_changes_is_read_again_and_not_for_ever() {
+        /// CPUs online in turn, as each reading and each look after it finds them; readings; whether that is noted.
+        const CASES: &[(&[usize], usize, bool)] = &[
+            (&[4, 4], 1, false),
+            (&[4, 5, 5, 5], 2, false),
+            (&[4, 5, 6, 7, 7, 7], 3, false),
+            (&[4, 5, 6, 7, 8, 9], 3, true),
+        ];
+        for (counts, expected, noted) in CASES {
+            let counts = std::cell::RefCell::new(counts.iter());
+            let next =
+                || (0..*counts.borrow_mut().next().expect("no more looks than that")).collect();
+            let mut n_readings = 0;
+            let read = || {
+                n_readings += 1;
+                let mut topology = CpuTopology::default();
+                topology.places.online = Some(next());
+                topology
+            };
+            let topology = until_steady(read, next);
+            assert_eq!(topology.notes().contains(&Note::CpusChanging), *noted);
+            assert_eq!(n_readings, *expected);
+        }
+        let mut n_readings = 0;
+        let unknown = || {
+            n_readings += 1;
+            CpuTopology::default()
+        };
+        until_steady(unknown, || unreachable!("nothing to compare with"));
+        assert_eq!(n_readings, 1);
+    }
 }

@@ -20,12 +20,18 @@ pub(super) fn in_cpu_directory(
     allowed: &CpuSet,
 ) -> Places {
     let id = |core: &PhysicalCore, name: &str| {
-        let of_cpu = |cpu: usize| tree.number(&directory.file(cpu, &format!("topology/{name}")));
-        let found = core.cpus().iter().filter(|cpu| directory.has(*cpu)).find_map(of_cpu)?;
-        usize::try_from(found).ok()
+        let cpu = directory.first_of(core)?;
+        let id = tree.number(&directory.file(cpu, &format!("topology/{name}")))?;
+        usize::try_from(id).ok()
     };
     let packages = cores.iter().map(|core| id(core, "physical_package_id")).collect::<Vec<_>>();
     let inside = |name: &str| {
+        // Where neither the first core nor the last has such a number, the kernel knows none.
+        let is_there =
+            |core: Option<&PhysicalCore>| core.is_some_and(|core| id(core, name).is_some());
+        if !is_there(cores.first()) && !is_there(cores.last()) {
+            return Vec::new();
+        }
         groups(cores.iter().zip(&packages).filter_map(|(core, package)| {
             let id = id(core, name).filter(|id| name != "cluster_id" || *id != NO_CLUSTER)?;
             Some(([package.unwrap_or(usize::MAX), id], core.cpus().clone()))

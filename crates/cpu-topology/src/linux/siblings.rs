@@ -12,8 +12,10 @@ use crate::note::Note;
 
 /// The same fact in four files: newer name and older name, as a list and as a mask. Kernels before 5.3 have only the
 /// older names; some snapshots have only masks.
-const LISTS: [&str; 2] = ["core_cpus_list", "thread_siblings_list"];
-const MASKS: [&str; 2] = ["core_cpus", "thread_siblings"];
+const NAMES: [&str; 4] = ["core_cpus_list", "thread_siblings_list", "core_cpus", "thread_siblings"];
+
+/// How many of the names are of lists.
+const N_LISTS: usize = 2;
 
 /// The siblings of each allowed CPU, unknown (empty) where no file tells; `None` if no file tells for any CPU.
 pub(super) fn by_files(
@@ -21,38 +23,40 @@ pub(super) fn by_files(
     directory: &CpuDirectory,
     allowed: &CpuSet,
 ) -> Option<BTreeMap<usize, CpuSet>> {
+    // What one CPU has, the next will have: that is asked for first.
+    let mut usual = 0;
     let siblings = allowed
         .iter()
-        .map(|cpu| (cpu, named_by(tree, directory, cpu)))
+        .map(|cpu| (cpu, named_by(tree, directory, cpu, &mut usual)))
         .collect::<BTreeMap<usize, CpuSet>>();
     siblings.values().any(|set| !set.is_empty()).then_some(siblings)
 }
 
 /// The siblings that the first sound file of a CPU names; else what can be read of a list that is not sound, which
 /// merges nothing unless the other side agrees.
-fn named_by(tree: &Tree, directory: &CpuDirectory, cpu: usize) -> CpuSet {
+fn named_by(tree: &Tree, directory: &CpuDirectory, cpu: usize, usual: &mut usize) -> CpuSet {
     if !directory.has(cpu) {
         return CpuSet::new();
     }
-    let path = |name: &str| directory.file(cpu, &format!("topology/{name}"));
     let mut unsound = CpuSet::new();
-    for name in LISTS {
-        let Some(text) = tree.text(&path(name)) else { continue };
-        match parse_cpu_list(&text) {
-            Ok(set) if !set.is_empty() => return set,
-            Ok(_) => tree.malformed(&path(name), ParseError::Empty),
+    let others = (0..NAMES.len()).filter(|index| index != usual);
+    for index in std::iter::once(*usual).chain(others).collect::<Vec<_>>() {
+        let path = directory.file(cpu, &format!("topology/{}", NAMES[index]));
+        let Some(text) = tree.text(&path) else { continue };
+        let is_list = index < N_LISTS;
+        match if is_list { parse_cpu_list(&text) } else { parse_cpu_mask(&text) } {
+            Ok(set) if !set.is_empty() => {
+                *usual = index;
+                return set;
+            }
+            Ok(_) if is_list => tree.malformed(&path, ParseError::Empty),
+            Ok(_) => {}
             Err(error) => {
-                tree.malformed(&path(name), error);
-                if unsound.is_empty() {
+                tree.malformed(&path, error);
+                if is_list && unsound.is_empty() {
                     unsound = parse_thread_siblings_list(&text).into_iter().collect();
                 }
             }
-        }
-    }
-    for name in MASKS {
-        match tree.parsed(&path(name), parse_cpu_mask) {
-            Some(set) if !set.is_empty() => return set,
-            _ => {}
         }
     }
     unsound

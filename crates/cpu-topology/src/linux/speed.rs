@@ -14,14 +14,14 @@ use crate::linux::tree::{CpuDirectory, Tree};
 const PMUS: [(&str, &str); 3] =
     [("core", "cpu_core"), ("atom", "cpu_atom"), ("lowpower", "cpu_lowpower")];
 
-/// The number of a signal for a core: that of its lowest CPU that has one. CPUs of one core are equally fast.
+/// The number of a signal for a core: that of its lowest CPU that is described. CPUs of one core are equally fast.
 pub(super) fn number(
     tree: &Tree,
     directory: &CpuDirectory,
     signal: Signal,
     core: &PhysicalCore,
 ) -> Option<u64> {
-    core.cpus().iter().find_map(|cpu| of_cpu(tree, directory, signal, cpu))
+    of_cpu(tree, directory, signal, directory.first_of(core)?)
 }
 
 /// The numbers of a signal for the CPUs that are described and not among these.
@@ -46,7 +46,7 @@ fn of_cpu(tree: &Tree, directory: &CpuDirectory, signal: Signal, cpu: usize) -> 
         Signal::MaxFreq => "cpufreq/cpuinfo_max_freq",
         _ => return None,
     };
-    directory.has(cpu).then(|| tree.number(&directory.file(cpu, name))).flatten()
+    tree.number(&directory.file(cpu, name))
 }
 
 /// Designs of low power: in-order Cortex cores and their like at Qualcomm, and Apple's efficiency cores. Implementer and

@@ -1,15 +1,17 @@
 //! Reading files under a root: small, as text, and never an error.
 #![forbid(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use crate::cores::PhysicalCore;
 use crate::cpu_list::{MAX_CPU_ID, parse_decimal, trim};
 use crate::cpu_set::CpuSet;
 use crate::error::ParseError;
 use crate::linux::files::Files;
 use crate::note::Note;
+use crate::source::AllowedSource;
 
 /// No file that is read here is longer on any machine.
 const MAX_LEN: u64 = 1 << 20;
@@ -20,6 +22,8 @@ pub(super) struct Tree {
     notes: RefCell<Vec<Note>>,
     /// Files that were opened, or would have been if they were there, and directories that were listed.
     n_opened: Cell<usize>,
+    /// The online CPUs, once they have been asked for.
+    pub(super) online: OnceCell<(CpuSet, AllowedSource)>,
 }
 
 impl Tree {
@@ -28,7 +32,7 @@ impl Tree {
     }
 
     pub(super) fn of(files: Files) -> Self {
-        Self { files, notes: RefCell::default(), n_opened: Cell::new(0) }
+        Self { files, notes: RefCell::default(), n_opened: Cell::new(0), online: OnceCell::new() }
     }
 
     pub(super) fn n_opened(&self) -> usize {
@@ -147,6 +151,11 @@ impl CpuDirectory {
     /// Whether it is worth asking for files of this CPU: a list of CPUs may be longer than a machine is large.
     pub(super) fn has(&self, cpu: usize) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(cpu))
+    }
+
+    /// The lowest CPU of a core that it is worth asking for files of.
+    pub(super) fn first_of(&self, core: &PhysicalCore) -> Option<usize> {
+        core.cpus().iter().find(|cpu| self.has(*cpu))
     }
 
     /// The CPUs that have a directory, as far as is known.

@@ -15,11 +15,11 @@ use crate::topology::CpuTopology;
 const THIS_THREAD: libc::pid_t = 0;
 
 pub(crate) fn detect() -> CpuTopology {
-    let mask = affinity(process());
+    let mask = || affinity(process());
+    let mut topology = read_running(mask, assumed_cpus);
     // The standard library counts for the calling thread. Where that thread is pinned to a part of what the process
     // has, its count says nothing about a pool.
-    let same = mask.is_some() && mask == affinity(THIS_THREAD);
-    let mut topology = read_running(mask, assumed_cpus);
+    let same = mask().is_some_and(|mask| Some(mask) == affinity(THIS_THREAD));
     topology.parallelism = same.then(available_parallelism);
     topology
 }
