@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use cpu_topology::{AllowedFrom, CpuTopology};
+use cpu_topology::{AllowedFrom, CpuTopology, PlanRequest};
 use tempfile::TempDir;
 
 /// Where the CPUs are described, under the root.
@@ -169,5 +169,31 @@ pub(crate) fn check_invariants(topology: &CpuTopology) {
                 assert_eq!(plan.num_threads, requested);
             }
         }
+    }
+    for (per_core, all, coordinator) in
+        [(1, false, false), (2, false, true), (3, true, false), (1, true, true), (0, false, true)]
+    {
+        let request = PlanRequest::new().threads_per_core(per_core).all_classes(all);
+        check_request(topology, &request.reserve_coordinator(coordinator), limit);
+    }
+}
+
+/// A plan stays inside of the machine and its quota, and an explicit count is honoured exactly.
+#[track_caller]
+fn check_request(topology: &CpuTopology, request: &PlanRequest, limit: usize) {
+    let plan = request.plan(topology);
+    let used = plan.core_ids.iter().chain(&plan.coordinator_cpu).copied().collect::<Vec<_>>();
+    let distinct = used.iter().copied().collect::<cpu_topology::CpuSet>();
+    assert_eq!((plan.num_threads, used.len()), (plan.core_ids.len(), distinct.len()));
+    assert!(plan.num_threads >= 1 && used.len() <= limit);
+    assert!(topology.is_empty() || distinct.is_subset(topology.allowed_set()));
+    // What was found out beside it does not move a worker: the same request makes the same plan.
+    assert_eq!(request.explain(topology).plan, plan);
+    for threads in [1, 2, topology.len() + 1] {
+        let plan = request.clone().threads(threads).plan(topology);
+        assert_eq!((plan.num_threads, plan.coordinator_cpu), (threads, None));
+        let distinct = plan.core_ids.iter().copied().collect::<cpu_topology::CpuSet>();
+        // A CPU has a second worker only if each has one.
+        assert_eq!(distinct.len(), threads.min(topology.len().max(1)));
     }
 }
