@@ -184,7 +184,7 @@ fn whole_machine(source: &impl SysctlSource) -> Option<Level> {
 }
 
 /// An integer of 4 or 8 bytes. A negative one is no count.
-fn integer(source: &impl SysctlSource, name: &str) -> Option<u64> {
+pub(crate) fn integer(source: &impl SysctlSource, name: &str) -> Option<u64> {
     let bytes = source.read(name)?;
     if let Ok(four) = <[u8; 4]>::try_from(bytes.as_slice()) {
         return u64::try_from(i32::from_ne_bytes(four)).ok();
@@ -193,7 +193,7 @@ fn integer(source: &impl SysctlSource, name: &str) -> Option<u64> {
 }
 
 /// A string without its NUL, or nothing if it is empty.
-fn text(bytes: &[u8]) -> Option<String> {
+pub(crate) fn text(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let text = String::from_utf8_lossy(&bytes[..end]);
     let text = trim(&text);

@@ -8,6 +8,7 @@ mod cpu_set;
 mod env;
 mod error;
 mod explain;
+mod freebsd;
 mod linux;
 mod note;
 mod pin;

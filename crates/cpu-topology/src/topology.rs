@@ -14,7 +14,7 @@ use crate::quota::Quota;
 use crate::snapshot::Snapshot;
 use crate::source::{AllowedFrom, AllowedSource};
 use crate::windows::{self, WindowsFacts};
-use crate::{linux, sys};
+use crate::{freebsd, linux, sys};
 
 /// Where Linux describes its CPUs.
 ///
@@ -156,6 +156,12 @@ impl CpuTopology {
         apple::read(source)
     }
 
+    /// The FreeBSD machine that `source` describes (`kern.sched.topology_spec`), for the CPUs of a process's affinity mask
+    /// if that is known.
+    pub fn from_freebsd(source: &impl SysctlSource, mask: Option<&CpuSet>) -> Self {
+        freebsd::read(source, mask)
+    }
+
     /// The Windows machine that these records describe, as a process with this affinity in this job may use it.
     ///
     /// CPU ids are `group * 64 + number`. A hard limit of the job's CPU rate is the quota. See [`WindowsFacts`].
@@ -166,7 +172,8 @@ impl CpuTopology {
     /// This machine as this process sees it, with its quota.
     ///
     /// Linux and Android: affinity mask of the process, sysfs, cgroups. Apple: `hw.perflevelN`. Windows: affinity and job of
-    /// the process, `GetLogicalProcessorInformationEx`. Elsewhere one core for each of `std::thread::available_parallelism`. Nothing is kept between calls; a call reads a few files per CPU.
+    /// the process, `GetLogicalProcessorInformationEx`. FreeBSD: affinity mask, `kern.sched.topology_spec`. Elsewhere one core
+    /// for each of `std::thread::available_parallelism`. Nothing is kept between calls; a call reads a few files per CPU.
     ///
     /// ```
     /// use cpu_topology::CpuTopology;

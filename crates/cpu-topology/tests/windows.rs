@@ -269,7 +269,7 @@ fn bytes_that_end_early_or_make_no_sense() {
         read(&WindowsFacts { is_32_bit: true, ..cut });
     }
     for at in 0..whole.records.len() {
-        for value in [0, 1, 7, 0x7F, 0xFF] {
+        for value in [0, 0xFF] {
             let mut records = whole.records.clone();
             records[at] = value;
             read(&WindowsFacts { records, ..whole.clone() });

@@ -2,13 +2,11 @@
 
 use std::io;
 
-use libc::c_ulong;
-
 use crate::cpu_list::MAX_CPU_ID;
 use crate::cpu_set::CpuSet;
 use crate::linux::{read_running, running_process_cpus};
 use crate::pin::PinError;
-use crate::sys::{assumed_cpus, available_parallelism};
+use crate::sys::{assumed_cpus, available_parallelism, mask};
 use crate::topology::CpuTopology;
 
 /// The calling thread, for `sched_getaffinity`.
@@ -37,7 +35,7 @@ pub(crate) fn set_thread_affinity(cpus: &CpuSet) -> Result<(), PinError> {
     if !believed {
         return Err(PinError::Refused(io::ErrorKind::InvalidInput.into()));
     }
-    let words = words(cpus);
+    let words = mask::words(cpus);
     // SAFETY: pointer and length in bytes are those of a live slice of `c_ulong`, of which `cpu_set_t` is an array in the C
     // libraries; the callee reads no more than that.
     let result = unsafe {
@@ -58,7 +56,7 @@ fn process() -> libc::pid_t {
 
 /// The affinity mask of a thread; `None` if the kernel does not tell.
 fn affinity(thread: libc::pid_t) -> Option<CpuSet> {
-    mask_of_any_width(|words| {
+    mask::of_any_width(libc::EINVAL, |words| {
         // SAFETY: the pointer and the length in bytes are those of one live exclusive slice of `c_ulong`, of which
         // `cpu_set_t` is an array in the C libraries, so alignment is right as well. The callee writes at most that
         // many bytes, any of which are valid in a `c_ulong`.
@@ -77,97 +75,19 @@ fn affinity(thread: libc::pid_t) -> Option<CpuSet> {
     })
 }
 
-/// Asks for a mask with ever larger buffers, as long as the answer is `EINVAL`: the kernel's mask is wider.
-fn mask_of_any_width(mut ask: impl FnMut(&mut [c_ulong]) -> Result<(), i32>) -> Option<CpuSet> {
-    let mut words = vec![0; 1024 / c_ulong::BITS as usize];
-    loop {
-        match ask(&mut words) {
-            Ok(()) => return Some(bits(&words)),
-            Err(libc::EINVAL) if words.len() * (c_ulong::BITS as usize) <= MAX_CPU_ID => {
-                words = vec![0; words.len() * 2];
-            }
-            Err(_) => return None,
-        }
-    }
-}
-
-/// The mask of a set, just as long as it has to be.
-fn words(cpus: &CpuSet) -> Vec<c_ulong> {
-    let width = c_ulong::BITS as usize;
-    let mut words = vec![0; cpus.last().map_or(1, |last| last / width + 1)];
-    for cpu in cpus.iter() {
-        words[cpu / width] |= 1 << (cpu % width);
-    }
-    words
-}
-
-fn bits(words: &[c_ulong]) -> CpuSet {
-    let width = c_ulong::BITS as usize;
-    let set = |cpu: &usize| words[cpu / width] >> (cpu % width) & 1 == 1;
-    (0..words.len() * width).filter(set).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A kernel with masks of this many bits, and these CPUs in the one asked for.
-    fn kernel(
-        n_bits: usize,
-        cpus: &'static [usize],
-    ) -> impl FnMut(&mut [c_ulong]) -> Result<(), i32> {
-        let width = c_ulong::BITS as usize;
-        move |words| {
-            if words.len() * width < n_bits {
-                return Err(libc::EINVAL);
-            }
-            cpus.iter().for_each(|cpu| words[cpu / width] |= 1 << (cpu % width));
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn the_buffer_grows_with_the_kernel() {
-        for n_bits in [64, 1024, 1025, 2048, 8192, 1 << 20] {
-            let found = mask_of_any_width(kernel(n_bits, &[0, 5, 63])).map(|set| set.to_string());
-            assert_eq!(found.as_deref(), Some("0,5,63"), "{n_bits} bits");
-        }
-        let wide =
-            mask_of_any_width(kernel(4096, &[1023, 1024, 1025, 4095])).map(|set| set.to_string());
-        assert_eq!(wide.as_deref(), Some("1023-1025,4095"));
-    }
-
-    #[test]
-    fn growing_ends() {
-        let mut asked = 0;
-        let never = mask_of_any_width(|_| {
-            asked += 1;
-            Err(libc::EINVAL)
-        });
-        assert_eq!((never, asked), (None, 11));
-        assert_eq!(mask_of_any_width(|_| Err(libc::EPERM)), None);
-    }
-
     #[test]
     fn a_mask_of_zeros_is_no_information() {
-        let zeros = mask_of_any_width(kernel(1024, &[]));
-        assert_eq!(zeros, Some(CpuSet::new()));
-        assert!(!running_process_cpus(zeros, assumed_cpus).is_empty());
+        assert!(!running_process_cpus(Some(CpuSet::new()), assumed_cpus).is_empty());
     }
 
     #[test]
     fn the_mask_of_this_process_names_a_cpu() {
         assert!(affinity(process()).is_none_or(|mask| !mask.is_empty()));
         assert!(!process_affinity_cpus().is_empty());
-    }
-
-    #[test]
-    fn a_mask_has_the_bits_of_its_set() {
-        for ids in [&[0][..], &[0, 63, 64, 65], &[1023, 1024, 4095], &[MAX_CPU_ID]] {
-            let set = ids.iter().copied().collect::<CpuSet>();
-            assert_eq!(bits(&words(&set)), set);
-        }
-        assert_eq!(words(&CpuSet::new()), [0]);
     }
 
     #[test]

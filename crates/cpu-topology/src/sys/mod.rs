@@ -17,15 +17,32 @@ mod windows;
 #[cfg(windows)]
 use windows as imp;
 
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", windows)))]
+#[cfg(target_os = "freebsd")]
+mod freebsd;
+#[cfg(target_os = "freebsd")]
+use freebsd as imp;
+
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_vendor = "apple",
+    windows
+)))]
 mod unsupported;
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",
+    target_os = "freebsd",
     target_vendor = "apple",
     windows
 )))]
 use unsupported as imp;
+
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+mod mask;
+#[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
+mod sysctl;
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod assumed;
