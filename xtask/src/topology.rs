@@ -3,46 +3,23 @@
 use std::fmt::Write;
 
 use crate::output::print;
-use cpu_topology::{CpuTopology, Reason, explain_cpu_pool, resolve_threads_and_affinity_in};
+use cpu_topology::{CpuTopology, PlanRequest, Reason, draw_tree};
 
 /// Prints the tree, the plan and the notes.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let report = explain_cpu_pool(0, false);
-    print(&format!("This machine, as this process may use it\n{}", tree(&report.topology)));
+    let topology = CpuTopology::detect();
+    let request = PlanRequest::new().variables(|name| std::env::var_os(name));
+    let report = request.explain(&topology);
+    print("This machine, as this process may use it (*: a CPU of a worker)");
+    print(&draw_tree(&topology, &report.plan));
     print(&format!("The pool that follows\n{}", reasons(&report.reasons)));
-    let (threads, cpus) =
-        resolve_threads_and_affinity_in(report.cpu_threads.threads, &report.topology);
-    if cpus != report.plan.core_ids {
-        print(&format!(
-            "A pool of {threads} compute threads, pinned, would take CPUs {}.",
-            list(&cpus)
-        ));
-    }
-    print(&format!("With a core kept free for a coordinator:\n{}", coordinator_plan()));
-    for note in report.topology.notes() {
+    let with_coordinator = request.reserve_coordinator(true).explain(&topology);
+    let differences = changed(&report.reasons, with_coordinator.reasons);
+    print(&format!("With a core kept free for a coordinator:\n{differences}"));
+    for note in topology.notes() {
         print(&format!("note: {note}"));
     }
     Ok(())
-}
-
-/// Core classes, their physical cores, and the logical CPUs of each.
-fn tree(topology: &CpuTopology) -> String {
-    let mut text = String::new();
-    for (class, facts) in topology.classes().iter().enumerate() {
-        let kind = if facts.is_efficiency() { "efficiency" } else { "performance" };
-        let label = facts.label().map(|label| format!(" \"{label}\"")).unwrap_or_default();
-        let _ = writeln!(text, "  class {class}{label}: {} {kind} cores", facts.n_cores());
-        for core in topology.cores().iter().filter(|core| core.class() == class) {
-            let others = core.siblings_total().saturating_sub(core.cpus().len());
-            let others = match others {
-                0 => String::new(),
-                n => format!(" (and {n} that this process may not use)"),
-            };
-            let plural = if core.cpus().len() == 1 { "" } else { "s" };
-            let _ = writeln!(text, "    core of CPU{plural} {}{others}", core.cpus());
-        }
-    }
-    text
 }
 
 /// One line per reason, in columns.
@@ -57,10 +34,8 @@ fn reasons(reasons: &[Reason]) -> String {
     text
 }
 
-/// The lines that differ when a coordinator gets a core of its own.
-fn coordinator_plan() -> String {
-    let without = explain_cpu_pool(0, false).reasons;
-    let with = explain_cpu_pool(0, true).reasons;
+/// The lines that differ.
+fn changed(without: &[Reason], with: Vec<Reason>) -> String {
     let changed: Vec<Reason> =
         with.into_iter().filter(|reason| !without.contains(reason)).collect();
     match changed.as_slice() {
@@ -69,26 +44,27 @@ fn coordinator_plan() -> String {
     }
 }
 
-fn list(cpus: &[usize]) -> String {
-    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_tree_shows_cores_and_what_is_withheld() {
-        let topology =
-            CpuTopology::from_sibling_lists([(0, vec![0, 4]), (1, vec![1, 5]), (4, vec![0, 4])]);
-        let expected = "  class 0: 2 performance cores\n    core of CPUs 0,4\n    \
-                        core of CPU 1 (and 1 that this process may not use)\n";
-        assert_eq!(tree(&topology), expected);
+    fn every_reason_gets_a_line() {
+        let topology = CpuTopology::from_sibling_lists((0..4).map(|cpu| (cpu, vec![cpu])));
+        let report = PlanRequest::new().explain(&topology);
+        assert_eq!(reasons(&report.reasons).lines().count(), report.reasons.len());
     }
 
     #[test]
-    fn every_reason_gets_a_line() {
-        let report = explain_cpu_pool(0, false);
-        assert_eq!(reasons(&report.reasons).lines().count(), report.reasons.len());
+    fn only_what_differs_is_told_again() {
+        let explain = |n_cores: usize, coordinator: bool| {
+            let cores = (0..n_cores).map(|cpu| (cpu, vec![cpu]));
+            let request = PlanRequest::new().reserve_coordinator(coordinator);
+            request.explain(&CpuTopology::from_sibling_lists(cores)).reasons
+        };
+        let reserved = changed(&explain(4, false), explain(4, true));
+        assert!(reserved.contains("coordinator  CPU 3"), "{reserved}");
+        assert!(!reserved.contains("allowed CPUs"), "{reserved}");
+        assert_eq!(changed(&explain(1, false), explain(1, false)), "  the same");
     }
 }

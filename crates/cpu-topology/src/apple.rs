@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::class::{Signal, Speeds, classes_of};
+use crate::cores::PhysicalCore;
 use crate::cpu_list::trim;
 use crate::cpu_set::CpuSet;
 use crate::note::Note;
+use crate::places::{CacheDomain, Places};
 use crate::source::AllowedSource;
 use crate::topology::CpuTopology;
 
@@ -45,6 +47,9 @@ struct Level {
     physical: u64,
     logical: u64,
     name: Option<String>,
+    /// Logical CPUs that share a level-2 cache, and its size in bytes.
+    per_l2: Option<u64>,
+    l2_size: Option<u64>,
 }
 
 /// The machine that `source` describes; empty if it tells nothing.
@@ -70,16 +75,55 @@ pub(crate) fn read(source: &impl SysctlSource) -> CpuTopology {
             level_of.push(index);
         }
     }
-    let source = if siblings.is_empty() { AllowedSource::Nowhere } else { AllowedSource::Sysctl };
-    let mut topology = CpuTopology::build(&siblings, source, &Speeds::unknown());
+    let found = if siblings.is_empty() { AllowedSource::Nowhere } else { AllowedSource::Sysctl };
+    let mut topology = CpuTopology::build(&siblings, found, &Speeds::unknown());
     for (core, level) in topology.cores.iter_mut().zip(level_of) {
         core.class = level;
     }
     topology.classes = classes_of(&mut topology.cores, kinds);
     topology.class_signal = (topology.classes.len() > 1).then_some(Signal::PerfLevels);
+    topology.places = places(&topology.cores, &levels, source);
     topology.ids_are_real = false;
     topology.notes.push(Note::IdsAreMadeUp);
+    if topology.places.virtualized == Some(true) {
+        topology.notes.push(Note::Virtualized);
+    }
+    if integer(source, "sysctl.proc_translated") == Some(1) {
+        topology.notes.push(Note::Translated);
+    }
     topology
+}
+
+/// Level-2 caches, which are the last level that these values tell of: so many logical CPUs of a level share one. Their
+/// ids are as made up as those of the CPUs.
+fn places(cores: &[PhysicalCore], levels: &[Level], source: &impl SysctlSource) -> Places {
+    let mut caches: Vec<CacheDomain> = Vec::new();
+    // CPUs in the cache that is being filled, and whose it is.
+    let mut filled = (usize::MAX, 0);
+    for core in cores {
+        let Some((level, per_l2)) = levels.get(core.class).and_then(|l| Some((l, l.per_l2?)))
+        else {
+            continue;
+        };
+        let width = core.cpus.len() as u64;
+        match caches.last_mut() {
+            Some(cache) if filled.0 == core.class && filled.1 + width <= per_l2 => {
+                cache.cpus = cache.cpus.union(&core.cpus);
+                filled.1 += width;
+            }
+            _ => {
+                caches.push(CacheDomain { level: 2, cpus: core.cpus.clone(), size: level.l2_size });
+                filled = (core.class, width);
+            }
+        }
+    }
+    let all = cores.iter().flat_map(|core| core.cpus.iter()).collect::<CpuSet>();
+    Places {
+        caches,
+        online: Some(all).filter(|all| !all.is_empty()),
+        virtualized: integer(source, "kern.hv_vmm_present").map(|present| present == 1),
+        ..Places::default()
+    }
 }
 
 /// Label of each level and whether its cores are efficiency cores. The name decides; where no level has one, the last
@@ -117,7 +161,11 @@ fn perf_levels(source: &impl SysctlSource) -> Vec<Level> {
         }
         cpus += logical;
         let name = source.read(&format!("hw.perflevel{index}.name")).and_then(|bytes| text(&bytes));
-        levels.push(Level { physical, logical, name });
+        let above_zero = |value: &str| {
+            integer(source, &format!("hw.perflevel{index}.{value}")).filter(|value| *value > 0)
+        };
+        let (per_l2, l2_size) = (above_zero("cpusperl2"), above_zero("l2cachesize"));
+        levels.push(Level { physical, logical, name, per_l2, l2_size });
     }
     levels
 }
@@ -126,11 +174,17 @@ fn perf_levels(source: &impl SysctlSource) -> Vec<Level> {
 fn whole_machine(source: &impl SysctlSource) -> Option<Level> {
     let physical = integer(source, "hw.physicalcpu").or_else(|| integer(source, "hw.ncpu"))?;
     let logical = integer(source, "hw.logicalcpu").unwrap_or(physical).max(physical);
-    (physical > 0 && logical <= MAX_CPUS).then_some(Level { physical, logical, name: None })
+    (physical > 0 && logical <= MAX_CPUS).then_some(Level {
+        physical,
+        logical,
+        name: None,
+        per_l2: None,
+        l2_size: None,
+    })
 }
 
 /// An integer of 4 or 8 bytes. A negative one is no count.
-fn integer(source: &impl SysctlSource, name: &str) -> Option<u64> {
+pub(crate) fn integer(source: &impl SysctlSource, name: &str) -> Option<u64> {
     let bytes = source.read(name)?;
     if let Ok(four) = <[u8; 4]>::try_from(bytes.as_slice()) {
         return u64::try_from(i32::from_ne_bytes(four)).ok();
@@ -139,7 +193,7 @@ fn integer(source: &impl SysctlSource, name: &str) -> Option<u64> {
 }
 
 /// A string without its NUL, or nothing if it is empty.
-fn text(bytes: &[u8]) -> Option<String> {
+pub(crate) fn text(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let text = String::from_utf8_lossy(&bytes[..end]);
     let text = trim(&text);

@@ -64,6 +64,8 @@ pub enum Signal {
     PmuLists,
     /// `cpu_capacity`: the scheduler's own measure, 1024 for the fastest CPU (kernel documentation, `sched-capacity`).
     CpuCapacity,
+    /// The design of ARM cores (`CPU part` in `/proc/cpuinfo`, or `midr_el1`): designs of low power next to others.
+    Design,
     /// `cpufreq/base_frequency` of `intel_pstate`, in kHz.
     BaseFrequency,
     /// `acpi_cppc/highest_perf`, an abstract scale (ACPI specification, CPPC).
@@ -74,6 +76,8 @@ pub enum Signal {
     MaxFreq,
     /// `hw.perflevelN` of macOS.
     PerfLevels,
+    /// `EfficiencyClass` of Windows.
+    EfficiencyClass,
 }
 
 impl fmt::Display for Signal {
@@ -86,6 +90,8 @@ impl fmt::Display for Signal {
             Self::SmtAndMaxFreq => "siblings with cpufreq/cpuinfo_max_freq",
             Self::MaxFreq => "cpufreq/cpuinfo_max_freq",
             Self::PerfLevels => "hw.perflevel",
+            Self::Design => "core designs (CPU part)",
+            Self::EfficiencyClass => "EfficiencyClass",
         })
     }
 }
@@ -96,8 +102,17 @@ type NumberOf<'a> = dyn Fn(Signal, &PhysicalCore) -> Option<u64> + 'a;
 /// A signal's numbers for CPUs beside the cores in question.
 type OthersOf<'a> = dyn Fn(Signal) -> Vec<u64> + 'a;
 
-/// What tells designs of cores apart.
-type DesignOf<'a> = dyn Fn(&PhysicalCore) -> Option<u64> + 'a;
+/// The design of a core, where the machine tells.
+type DesignOf<'a> = dyn Fn(&PhysicalCore) -> Option<CoreDesign> + 'a;
+
+/// What a core is by its design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CoreDesign {
+    /// The same for cores of one design.
+    pub(crate) key: u64,
+    /// Whether the design is one for low power.
+    pub(crate) low_power: bool,
+}
 
 /// What is known about the speed of the cores.
 pub(crate) struct Speeds<'a> {
@@ -107,7 +122,6 @@ pub(crate) struct Speeds<'a> {
     pub(crate) number: Box<NumberOf<'a>>,
     /// A signal's numbers for the machine's other CPUs, which the process may not use.
     pub(crate) others: Box<OthersOf<'a>>,
-    /// A number that is the same for cores of one design, where the machine tells.
     pub(crate) design: Box<DesignOf<'a>>,
 }
 
@@ -125,6 +139,25 @@ impl Speeds<'_> {
     fn of_all(&self, signal: Signal, cores: &[PhysicalCore]) -> Vec<Option<u64>> {
         cores.iter().map(|core| (self.number)(signal, core)).collect()
     }
+
+    /// The numbers of all cores; else the first core that has none, if there is one that has, or nothing.
+    ///
+    /// A signal that misses a core is no use, so no further core is asked then, but for the last one: it tells whether the
+    /// signal exists at all.
+    fn complete(&self, signal: Signal, cores: &[PhysicalCore]) -> Result<Vec<u64>, Option<usize>> {
+        let known = |core: &PhysicalCore| (self.number)(signal, core).filter(|value| *value > 0);
+        let mut values = Vec::with_capacity(cores.len());
+        for core in cores {
+            match known(core) {
+                Some(value) => values.push(value),
+                None => {
+                    let exists = !values.is_empty() || cores.last().and_then(known).is_some();
+                    return Err(exists.then(|| core.first_cpu()));
+                }
+            }
+        }
+        if values.is_empty() { Err(None) } else { Ok(values) }
+    }
 }
 
 /// A division of the cores: class of each, 0 the fastest, and which classes are of efficiency cores.
@@ -136,33 +169,37 @@ struct Split {
 
 /// Classes of the cores, by the first signal that knows all of them and tells any apart. Sets the class of each core.
 ///
-/// Also reports signals that know only some of the cores.
+/// Also reports signals that know only some of the cores, with the lowest CPU of one that has none.
 pub(crate) fn classify(
     cores: &mut [PhysicalCore],
     speeds: &Speeds<'_>,
 ) -> (Vec<CoreClass>, Option<Signal>, Vec<(Signal, usize)>) {
-    const NUMBERS: [Signal; 4] =
-        [Signal::CpuCapacity, Signal::BaseFrequency, Signal::HighestPerf, Signal::MaxFreq];
+    const SIGNALS: [Signal; 5] = [
+        Signal::CpuCapacity,
+        Signal::Design,
+        Signal::BaseFrequency,
+        Signal::HighestPerf,
+        Signal::MaxFreq,
+    ];
     let mut incomplete = Vec::new();
     let mut found = split_by_pmu(cores, speeds).map(|split| (Signal::PmuLists, split));
-    for signal in NUMBERS {
+    // Capacities that differ are the kernel's own judgement, even if the difference makes no class.
+    let mut judged = false;
+    for signal in SIGNALS {
         if found.is_some() {
             break;
         }
-        match complete(&speeds.of_all(signal, cores)) {
+        if signal == Signal::Design {
+            found = if judged { None } else { split_by_design(cores, speeds) }
+                .map(|split| (signal, split));
+            continue;
+        }
+        match speeds.complete(signal, cores) {
             Ok(values) => {
-                let by_smt = (signal == Signal::MaxFreq).then(|| split_by_smt(cores, &values));
-                let by_number = || {
-                    let split = split_by_number(&values, || (speeds.others)(signal))?;
-                    Some(without_slow_twins(split, cores, speeds))
-                };
-                found = match by_smt.flatten() {
-                    Some(split) => Some((Signal::SmtAndMaxFreq, split)),
-                    None => by_number().map(|split| (signal, split)),
-                };
+                judged = values.iter().any(|value| *value != values[0]);
+                found = split_by_values(signal, &values, cores, speeds);
             }
-            Err(0) => {}
-            Err(missing) => incomplete.push((signal, missing)),
+            Err(missing) => incomplete.extend(missing.map(|cpu| (signal, cpu))),
         }
     }
     let (signal, split) = match found {
@@ -175,6 +212,22 @@ pub(crate) fn classify(
     let classes = apply(cores, split);
     let signal = signal.filter(|_| classes.len() > 1);
     (classes, signal, incomplete)
+}
+
+/// By the numbers of one signal, which every core has.
+fn split_by_values(
+    signal: Signal,
+    values: &[u64],
+    cores: &[PhysicalCore],
+    speeds: &Speeds<'_>,
+) -> Option<(Signal, Split)> {
+    if signal == Signal::MaxFreq
+        && let Some(split) = split_by_smt(cores, values)
+    {
+        return Some((Signal::SmtAndMaxFreq, split));
+    }
+    let split = split_by_number(values, || (speeds.others)(signal))?;
+    Some((signal, without_slow_twins(split, cores, speeds)))
 }
 
 /// Builds the classes of a division made elsewhere; `kinds` has label and efficiency of each, fastest first.
@@ -209,14 +262,9 @@ fn apply(cores: &mut [PhysicalCore], split: Split) -> Vec<CoreClass> {
     classes
 }
 
-/// All values, if every core has one; else how many are missing, 0 if there are none at all.
-fn complete(values: &[Option<u64>]) -> Result<Vec<u64>, usize> {
-    let known = values.iter().flatten().copied().filter(|value| *value > 0).collect::<Vec<_>>();
-    match known.len() {
-        0 => Err(0),
-        n if n == values.len() => Ok(known),
-        n => Err(values.len() - n),
-    }
+/// All values, if every core has one.
+fn complete(values: &[Option<u64>]) -> Option<Vec<u64>> {
+    values.iter().map(|value| value.filter(|value| *value > 0)).collect()
 }
 
 /// Ranks of the values, 0 for the largest: a new rank where a value is at least 1.25 times the next smaller one.
@@ -260,7 +308,7 @@ fn without_slow_twins(mut split: Split, cores: &[PhysicalCore], speeds: &Speeds<
     let of_kind = |efficiency: bool| {
         let members = cores.iter().zip(&split.class_of);
         let members = members.filter(|(_, class)| split.efficiency[**class] == efficiency);
-        members.map(|(core, _)| (speeds.design)(core)).collect::<Option<Vec<_>>>()
+        members.map(|(core, _)| Some((speeds.design)(core)?.key)).collect::<Option<Vec<_>>>()
     };
     if let (Some(slow), Some(fast)) = (of_kind(true), of_kind(false))
         && slow.iter().all(|design| fast.contains(design))
@@ -283,8 +331,20 @@ fn split_by_pmu(cores: &[PhysicalCore], speeds: &Speeds<'_>) -> Option<Split> {
     let kinds = cores.iter().map(kind_of).collect::<Option<Vec<_>>>()?;
     let max_freq = speeds.of_all(Signal::MaxFreq, cores);
     Some(split_within(&kinds, &max_freq, |kind| {
-        (speeds.pmu[kind].0.to_owned(), speeds.pmu[kind].0 != "core")
+        (Some(speeds.pmu[kind].0.to_owned()), speeds.pmu[kind].0 != "core")
     }))
+}
+
+/// By design, if every core's is known and some are for low power and some are not: phones whose kernels know no
+/// capacities, and whose clusters may have clock rates close together.
+fn split_by_design(cores: &[PhysicalCore], speeds: &Speeds<'_>) -> Option<Split> {
+    let designs = cores.iter().map(|core| (speeds.design)(core)).collect::<Option<Vec<_>>>()?;
+    let kinds = designs.iter().map(|design| usize::from(design.low_power)).collect::<Vec<_>>();
+    if kinds.iter().all(|kind| *kind == *kinds.first().unwrap_or(&0)) {
+        return None;
+    }
+    let max_freq = speeds.of_all(Signal::MaxFreq, cores);
+    Some(split_within(&kinds, &max_freq, |kind| (None, kind > 0)))
 }
 
 /// Cores with siblings and cores without, if all of the former are clocked higher: an Intel hybrid seen from a place
@@ -299,7 +359,7 @@ fn split_by_smt(cores: &[PhysicalCore], max_freq: &[u64]) -> Option<Split> {
     }
     let max_freq = max_freq.iter().copied().map(Some).collect::<Vec<_>>();
     Some(split_within(&kinds, &max_freq, |kind| {
-        (if kind == 0 { "core" } else { "atom" }.to_owned(), kind > 0)
+        (Some(if kind == 0 { "core" } else { "atom" }.to_owned()), kind > 0)
     }))
 }
 
@@ -307,7 +367,7 @@ fn split_by_smt(cores: &[PhysicalCore], max_freq: &[u64]) -> Option<Split> {
 fn split_within(
     kinds: &[usize],
     max_freq: &[Option<u64>],
-    describe: impl Fn(usize) -> (String, bool),
+    describe: impl Fn(usize) -> (Option<String>, bool),
 ) -> Split {
     let mut split =
         Split { class_of: vec![0; kinds.len()], efficiency: Vec::new(), labels: Vec::new() };
@@ -316,7 +376,7 @@ fn split_within(
         let values =
             members.iter().map(|core| max_freq.get(*core).copied().flatten()).collect::<Vec<_>>();
         let steps = match complete(&values) {
-            Ok(values) if kind > 0 => ranks(&values),
+            Some(values) if kind > 0 => ranks(&values),
             _ => vec![0; members.len()],
         };
         let first = split.efficiency.len();
@@ -325,7 +385,7 @@ fn split_within(
         }
         for _ in 0..=steps.iter().copied().max().unwrap_or(0) {
             let (label, efficiency) = describe(kind);
-            split.labels.push(Some(label));
+            split.labels.push(label);
             split.efficiency.push(efficiency);
         }
     }

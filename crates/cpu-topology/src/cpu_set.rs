@@ -92,6 +92,44 @@ impl CpuSet {
     }
 }
 
+impl CpuSet {
+    /// The CPUs in either set.
+    pub fn union(&self, other: &Self) -> Self {
+        Self::from_ranges([self.ranges.as_slice(), &other.ranges].concat())
+    }
+
+    /// The CPUs of this set that are not in the other.
+    pub fn difference(&self, other: &Self) -> Self {
+        let mut ranges = Vec::new();
+        let mut theirs = other.ranges.iter().peekable();
+        for &(first, last) in &self.ranges {
+            // What is left of this range, from `next` on.
+            let mut next = Some(first);
+            while let Some(&&(start, end)) = theirs.peek() {
+                if start > last {
+                    break;
+                }
+                if let Some(from) = next.filter(|from| *from < start) {
+                    ranges.push((from, start - 1));
+                }
+                if end >= last {
+                    next = None; // the other's range may reach into our next one as well
+                    break;
+                }
+                next = next.map(|from| from.max(end + 1));
+                theirs.next();
+            }
+            ranges.extend(next.map(|from| (from, last)));
+        }
+        Self { ranges }
+    }
+
+    /// Whether every CPU of this set is in the other.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.intersection(other) == *self
+    }
+}
+
 impl FromIterator<usize> for CpuSet {
     fn from_iter<I: IntoIterator<Item = usize>>(ids: I) -> Self {
         Self::from_ranges(ids.into_iter().map(|cpu| (cpu, cpu)).collect())
@@ -156,6 +194,9 @@ mod tests {
             (&[0, 1, 2, 8], &[2, 3, 8, 9]),
             (&[0, 2, 4, 6], &[1, 3, 5, 7]),
             (&[5], &[4, 5, 6]),
+            (&[0, 1, 2, 4, 5, 6], &[2, 3, 4]),
+            (&[0, 1, 2, 3, 4, 5], &[1, 3]),
+            (&[1, 3], &[0, 1, 2, 3, 4, 5]),
         ];
         for (left, right) in cases {
             let both = set(left).intersection(&set(right));
@@ -163,6 +204,11 @@ mod tests {
                 left.iter().copied().filter(|cpu| right.contains(cpu)).collect::<CpuSet>();
             assert_eq!(both, expected);
             assert_eq!(set(right).intersection(&set(left)), expected);
+            let either = left.iter().chain(*right).copied().collect::<CpuSet>();
+            assert_eq!(set(left).union(&set(right)), either);
+            let rest = left.iter().copied().filter(|cpu| !right.contains(cpu)).collect::<CpuSet>();
+            assert_eq!(set(left).difference(&set(right)), rest, "{left:?} without {right:?}");
+            assert_eq!(set(left).is_subset(&set(right)), rest.is_empty());
             for cpu in 0..10 {
                 assert_eq!(both.contains(cpu), left.contains(&cpu) && right.contains(&cpu));
             }

@@ -1,9 +1,9 @@
-//! What is wrong with a text that should name CPUs or a limit.
+//! What is wrong with a text that should name CPUs, a limit or the files of a machine.
 #![forbid(unsafe_code)]
 
 use std::fmt;
 
-/// What is wrong with a text that should name CPUs or a limit.
+/// What is wrong with a text that should name CPUs, a limit or the files of a machine.
 ///
 /// ```
 /// use cpu_topology::{ParseError, parse_cpu_list};
@@ -30,6 +30,11 @@ pub enum ParseError {
     TooLong,
     /// There is nothing in it.
     Empty,
+    /// This line of a snapshot, counted from 1, is no path and content with a tab between them.
+    NotAFile {
+        /// The line.
+        line: usize,
+    },
 }
 
 impl ParseError {
@@ -50,6 +55,12 @@ impl fmt::Display for ParseError {
             Self::ZeroPeriod => formatter.write_str("period of zero"),
             Self::TooLong => formatter.write_str("longer than such a file can be"),
             Self::Empty => formatter.write_str("empty"),
+            Self::NotAFile { line } => {
+                write!(
+                    formatter,
+                    "line {line}: not a path below the root, a tab and escaped content"
+                )
+            }
         }
     }
 }

@@ -5,7 +5,8 @@ use std::fmt;
 
 use crate::env::{ThreadCount, ThreadSource};
 use crate::note::Note;
-use crate::plan::{CpuPoolPlan, perf_core_count_in, physical_core_count_in, plan_cpu_pool_in};
+use crate::plan::{CpuPoolPlan, perf_core_count_in, physical_core_count_in};
+use crate::request::PlanRequest;
 use crate::this_process::cpu_threads;
 use crate::topology::CpuTopology;
 
@@ -85,7 +86,7 @@ pub fn explain_cpu_pool(requested: usize, reserve_coordinator: bool) -> PlanRepo
     explain_cpu_pool_in(requested, reserve_coordinator, &topology, threads)
 }
 
-/// The plan of [`plan_cpu_pool_in`] with its reasons, and those of a number of threads found beside it.
+/// The plan of [`plan_cpu_pool_in`](crate::plan_cpu_pool_in) with its reasons, and those of a number of threads found beside it.
 ///
 /// See [`PlanReport`] for an example.
 pub fn explain_cpu_pool_in(
@@ -94,14 +95,24 @@ pub fn explain_cpu_pool_in(
     topology: &CpuTopology,
     cpu_threads: ThreadCount,
 ) -> PlanReport {
-    let plan = plan_cpu_pool_in(requested, reserve_coordinator, topology);
+    report(&PlanRequest::of_all_cores(requested, reserve_coordinator), topology, cpu_threads)
+}
+
+/// The plan of a request with its reasons, and those of a number of threads found beside it.
+pub(crate) fn report(
+    request: &PlanRequest,
+    topology: &CpuTopology,
+    cpu_threads: ThreadCount,
+) -> PlanReport {
+    let plan = request.plan(topology);
     let physical_cores = physical_core_count_in(topology);
     let perf_cores = perf_core_count_in(topology);
     let mut reasons = facts(topology);
     reasons.push(reason("performance cores", perf_cores, why_perf_cores(topology)));
     reasons.extend(variables(&cpu_threads));
-    reasons.push(workers(&plan, requested, topology));
-    reasons.push(coordinator(&plan, requested, reserve_coordinator));
+    reasons.push(workers(&plan, request, topology));
+    reasons.push(coordinator(&plan, request, topology));
+    reasons.push(left_over(&plan, topology));
     PlanReport {
         plan,
         topology: topology.clone(),
@@ -138,6 +149,7 @@ fn facts(topology: &CpuTopology) -> Vec<Reason> {
         };
         facts.push(reason("core class", format!("{index}: CPUs {}", class.cpus()), why));
     }
+    facts.extend(places(topology));
     facts.push(match topology.quota() {
         None => reason("quota", "none", "no visible cgroup sets one"),
         Some(quota) => {
@@ -153,6 +165,31 @@ fn facts(topology: &CpuTopology) -> Vec<Reason> {
         }
     });
     facts
+}
+
+/// Caches and nodes, where there are several, and CPUs that need care.
+fn places(topology: &CpuTopology) -> Vec<Reason> {
+    let join = |sets: Vec<String>| {
+        let more = if sets.len() > 16 { " ..." } else { "" };
+        sets.into_iter().take(16).collect::<Vec<_>>().join(" ") + more
+    };
+    let mut places = Vec::new();
+    let caches = topology.last_level_caches();
+    if caches.len() > 1 {
+        let sets = caches.iter().map(|cache| cache.cpus().to_string()).collect();
+        let why = format!("{} last-level caches; workers fill one after the other", caches.len());
+        places.push(reason("caches", join(sets), why));
+    }
+    let nodes = topology.numa_nodes();
+    if nodes.len() > 1 {
+        let sets = nodes.iter().map(|node| format!("{}:{}", node.id(), node.cpus())).collect();
+        places.push(reason("NUMA nodes", join(sets), format!("{} of them", nodes.len())));
+    }
+    if !topology.isolated().is_empty() {
+        let why = "threads stay where they start unless they are pinned";
+        places.push(reason("isolated CPUs", topology.isolated(), why));
+    }
+    places
 }
 
 fn why_perf_cores(topology: &CpuTopology) -> String {
@@ -175,7 +212,9 @@ fn counted_as(n: usize, noun: &str) -> String {
 fn variables(count: &ThreadCount) -> Vec<Reason> {
     let why = match count.source {
         ThreadSource::Variable(name) => format!("environment variable {name}"),
-        ThreadSource::PerfCores => "no environment variable says otherwise".to_owned(),
+        ThreadSource::PerfCores => {
+            "as many as performance cores: no variable says otherwise".to_owned()
+        }
     };
     let ignored = count.ignored.iter().map(|(name, value)| {
         reason("ignored variable", format!("{name}={value:?}"), "not a number of threads above 0")
@@ -183,29 +222,64 @@ fn variables(count: &ThreadCount) -> Vec<Reason> {
     ignored.chain([reason("compute threads", count.threads, why)]).collect()
 }
 
-fn workers(plan: &CpuPoolPlan, requested: usize, topology: &CpuTopology) -> Reason {
-    let cores = topology.cores().len();
-    let why = match (requested, topology.thread_limit()) {
-        (0, Some(limit)) if limit < cores => {
-            format!("one per physical core, limited to {limit} of {cores}")
+fn workers(plan: &CpuPoolPlan, request: &PlanRequest, topology: &CpuTopology) -> Reason {
+    let limit = topology.thread_limit();
+    let why = match request.explicit() {
+        0 => {
+            let slots = request.slots(topology);
+            let each = match request.threads_per_each_core() {
+                1 => "one".to_owned(),
+                n => format!("up to {n}"),
+            };
+            let kind = if request.takes_all_classes() { "physical" } else { "performance" };
+            match limit {
+                Some(limit) if limit < slots => {
+                    format!("{each} per {kind} core, limited to {limit} of {slots}")
+                }
+                _ => format!("{each} per {kind} core"),
+            }
         }
-        (0, _) => "one per physical core".to_owned(),
-        (count, _) => format!("{count} were asked for"),
+        count => {
+            let throttled = limit.is_some_and(|limit| limit < count);
+            let doubled = topology.len() < count && !topology.is_empty();
+            let mut why = format!("{count} were asked for");
+            if throttled {
+                why += ", more than the quota lets run at once";
+            }
+            if doubled {
+                why += ", more than there are CPUs";
+            }
+            why
+        }
     };
     let ids = plan.core_ids.iter().take(64).map(usize::to_string).collect::<Vec<_>>().join(",");
     let more = if plan.core_ids.len() > 64 { ",..." } else { "" };
     reason("workers", format!("{} on CPUs {ids}{more}", plan.num_threads), why)
 }
 
-fn coordinator(plan: &CpuPoolPlan, requested: usize, reserve: bool) -> Reason {
+fn coordinator(plan: &CpuPoolPlan, request: &PlanRequest, topology: &CpuTopology) -> Reason {
     match plan.coordinator_cpu {
+        Some(cpu) if request.slots(topology) == plan.num_threads => {
+            reason("coordinator", format!("CPU {cpu}"), "on a core that no worker has")
+        }
         Some(cpu) => {
             reason("coordinator", format!("CPU {cpu}"), "the last core, taken from the workers")
         }
-        None if !reserve => reason("coordinator", "none", "not asked for"),
-        None if requested > 0 => {
+        None if !request.wants_coordinator() => reason("coordinator", "none", "not asked for"),
+        None if request.explicit() > 0 => {
             reason("coordinator", "none", "an explicit number of workers is not reduced")
         }
         None => reason("coordinator", "none", "too few workers to give one up"),
     }
+}
+
+fn left_over(plan: &CpuPoolPlan, topology: &CpuTopology) -> Reason {
+    let left = plan.left_for_library(usize::MAX, topology);
+    let cores = physical_core_count_in(topology);
+    let used = plan.num_threads + usize::from(plan.coordinator_cpu.is_some());
+    let why = format!(
+        "{} less {used} of the pool and the calling thread, at least 1",
+        counted_as(cores, "usable core")
+    );
+    reason("left for another library", counted_as(left, "thread"), why)
 }

@@ -2,13 +2,14 @@
 #![forbid(unsafe_code)]
 
 use crate::cores::PhysicalCore;
-use crate::cpu_list::MAX_CPU_ID;
+use crate::request::PlanRequest;
 use crate::topology::CpuTopology;
 
 /// How wide a pool should be, and which CPU each of its workers should be on.
 ///
-/// `num_threads == core_ids.len()` for every plan made here. The ids are advice: nothing in this crate pins a thread,
-/// and on a system without CPU ids ([`CpuTopology::ids_are_real`]) they are only names.
+/// `num_threads == core_ids.len()` for every plan made here. The ids are advice, which
+/// [`pin_current_thread`](crate::pin_current_thread) can follow; on a system without CPU ids
+/// ([`CpuTopology::ids_are_real`]) they are only names.
 ///
 /// ```
 /// use cpu_topology::{CpuTopology, plan_cpu_pool_in};
@@ -26,6 +27,22 @@ pub struct CpuPoolPlan {
     pub core_ids: Vec<usize>,
     /// The CPU left to the thread that hands out work, if one was reserved.
     pub coordinator_cpu: Option<usize>,
+}
+
+impl CpuPoolPlan {
+    /// How many threads another library may still use beside this pool: [`clamp_intra_op_threads`] with the physical cores
+    /// of the topology.
+    ///
+    /// ```
+    /// use cpu_topology::{CpuTopology, PlanRequest};
+    ///
+    /// let topology = CpuTopology::from_sibling_lists((0..16).map(|cpu| (cpu, vec![cpu])));
+    /// let plan = PlanRequest::new().threads(10).plan(&topology);
+    /// assert_eq!(plan.left_for_library(16, &topology), 5);
+    /// ```
+    pub fn left_for_library(&self, configured: usize, topology: &CpuTopology) -> usize {
+        clamp_intra_op_threads(configured, self, physical_core_count_in(topology))
+    }
 }
 
 /// One logical CPU per physical core: its lowest allowed one. Ascending, and never empty: `[0]` if no CPU is known.
@@ -74,8 +91,8 @@ pub fn perf_core_count_in(topology: &CpuTopology) -> usize {
 ///
 /// `requested == 0` is one worker per physical core, but not more than the
 /// [`thread_limit`](CpuTopology::thread_limit). Any other count is honoured exactly (up to 1,048,576): one CPU per core
-/// first, then the other CPUs of the cores, then from the beginning again. Faster classes come before slower ones, and
-/// ids ascend inside a class. If no CPU is known all ids are 0.
+/// first, then the second CPU of each core, and so on, then from the beginning again. Faster classes come before slower
+/// ones, the cores of one last-level cache stand together, and ids ascend there. If no CPU is known all ids are 0.
 ///
 /// ```
 /// use cpu_topology::{CpuTopology, resolve_threads_and_affinity_in};
@@ -89,18 +106,13 @@ pub fn resolve_threads_and_affinity_in(
     requested: usize,
     topology: &CpuTopology,
 ) -> (usize, Vec<usize>) {
-    let order = placement_order(topology);
-    let threads = match requested {
-        0 => physical_core_count_in(topology),
-        explicit => explicit.min(MAX_CPU_ID + 1),
-    };
-    let core_ids = order.iter().copied().cycle().take(threads).collect();
-    (threads, core_ids)
+    let plan = plan_cpu_pool_in(requested, false, topology);
+    (plan.num_threads, plan.core_ids)
 }
 
 /// A plan for a pool.
 ///
-/// As [`resolve_threads_and_affinity_in`]; and if `reserve_coordinator` is set, the pool is sized automatically
+/// [`PlanRequest`] has more to ask for. As [`resolve_threads_and_affinity_in`]; and if `reserve_coordinator` is set, the pool is sized automatically
 /// (`requested == 0`) and has more than two workers, the last core goes to the coordinator and the pool has one worker
 /// fewer. An explicit count is never reduced.
 ///
@@ -115,13 +127,7 @@ pub fn plan_cpu_pool_in(
     reserve_coordinator: bool,
     topology: &CpuTopology,
 ) -> CpuPoolPlan {
-    let (num_threads, core_ids) = resolve_threads_and_affinity_in(requested, topology);
-    let mut plan = CpuPoolPlan { num_threads, core_ids, coordinator_cpu: None };
-    if reserve_coordinator && requested == 0 && plan.num_threads > 2 {
-        plan.coordinator_cpu = plan.core_ids.pop();
-        plan.num_threads = plan.core_ids.len();
-    }
-    plan
+    PlanRequest::of_all_cores(requested, reserve_coordinator).plan(topology)
 }
 
 /// How many threads are left for a library's own parallelism inside one operation, next to a pool.
@@ -150,22 +156,8 @@ pub fn clamp_intra_op_threads(
     left.clamp(1, configured.max(1))
 }
 
-/// CPUs in the order in which workers get them; never empty.
-fn placement_order(topology: &CpuTopology) -> Vec<usize> {
-    let mut cores = topology.cores().iter().collect::<Vec<_>>();
-    cores.sort_by_key(|core| (core.class(), core.first_cpu()));
-    let mut others = cores
-        .iter()
-        .flat_map(|core| core.cpus().iter().skip(1).map(|cpu| (core.class(), cpu)))
-        .collect::<Vec<_>>();
-    others.sort_unstable();
-    let order = cores.iter().map(|core| core.first_cpu());
-    let order = order.chain(others.into_iter().map(|(_, cpu)| cpu)).collect::<Vec<_>>();
-    if order.is_empty() { vec![0] } else { order }
-}
-
 /// A count of cores under the topology's limit; at least 1.
-fn limited(cores: usize, topology: &CpuTopology) -> usize {
+pub(crate) fn limited(cores: usize, topology: &CpuTopology) -> usize {
     cores.min(topology.thread_limit().unwrap_or(usize::MAX)).max(1)
 }
 

@@ -49,8 +49,10 @@ pub enum AllowedSource {
     CpuDirectories,
     /// The `processor` lines of `/proc/cpuinfo`.
     CpuInfo,
-    /// The counts of macOS's `hw.perflevelN` or `hw.physicalcpu`.
+    /// The counts of macOS's `hw.perflevelN` or `hw.physicalcpu`, or FreeBSD's `kern.sched.topology_spec` or `kern.smp.cpus`.
     Sysctl,
+    /// The affinity of the process on Windows, within the active processors of all groups.
+    ProcessorGroups,
     /// `std::thread::available_parallelism`, for want of anything better.
     Parallelism,
     /// Nowhere: no CPU is known.
@@ -67,7 +69,8 @@ impl fmt::Display for AllowedSource {
             Self::OnlineList => "/sys/devices/system/cpu/online",
             Self::CpuDirectories => "/sys/devices/system/cpu/cpuN",
             Self::CpuInfo => "/proc/cpuinfo",
-            Self::Sysctl => "hw.perflevel",
+            Self::Sysctl => "sysctl",
+            Self::ProcessorGroups => "processor groups and affinity of the process",
             Self::Parallelism => "available_parallelism",
             Self::Nowhere => "nowhere",
         })

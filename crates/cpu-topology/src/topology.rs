@@ -9,9 +9,12 @@ use crate::class::{CoreClass, Signal, Speeds, classify};
 use crate::cores::{PhysicalCore, partition};
 use crate::cpu_set::CpuSet;
 use crate::note::Note;
+use crate::places::Places;
 use crate::quota::Quota;
+use crate::snapshot::Snapshot;
 use crate::source::{AllowedFrom, AllowedSource};
-use crate::{linux, sys};
+use crate::windows::{self, WindowsFacts};
+use crate::{freebsd, linux, sys};
 
 /// Where Linux describes its CPUs.
 ///
@@ -30,8 +33,8 @@ pub const SYSFS_CPU_ROOT: &str = "/sys/devices/system/cpu";
 /// * Classes are ordered by speed, 0 the fastest; without a signal there is one.
 /// * A sibling, package or core id is never used as an index, and ids may have gaps.
 ///
-/// Two topologies are equal if they describe the same CPUs, cores, classes and quota; notes and where facts were found
-/// do not count.
+/// Two topologies are equal if they describe the same CPUs, cores, classes and quota. Where cores lie (caches, nodes,
+/// packages), notes and where facts were found do not count.
 ///
 /// ```
 /// use cpu_topology::{CpuTopology, physical_core_cpus_in};
@@ -56,6 +59,8 @@ pub struct CpuTopology {
     pub(crate) parallelism: Option<usize>,
     pub(crate) allowed_source: AllowedSource,
     pub(crate) ids_are_real: bool,
+    pub(crate) places: Places,
+    pub(crate) n_files: usize,
     pub(crate) notes: Vec<Note>,
 }
 
@@ -116,6 +121,11 @@ impl CpuTopology {
         linux::read_root(root, allowed)
     }
 
+    /// The machine whose files are in a snapshot, as [`from_root`](Self::from_root) reads a folder.
+    pub fn from_snapshot(snapshot: &Snapshot, allowed: &AllowedFrom) -> Self {
+        linux::read_snapshot(snapshot, allowed)
+    }
+
     /// The Apple machine that `source` describes.
     ///
     /// The CPU ids in it are made up, level by level: the system has none to offer.
@@ -146,10 +156,24 @@ impl CpuTopology {
         apple::read(source)
     }
 
+    /// The FreeBSD machine that `source` describes (`kern.sched.topology_spec`), for the CPUs of a process's affinity mask
+    /// if that is known.
+    pub fn from_freebsd(source: &impl SysctlSource, mask: Option<&CpuSet>) -> Self {
+        freebsd::read(source, mask)
+    }
+
+    /// The Windows machine that these records describe, as a process with this affinity in this job may use it.
+    ///
+    /// CPU ids are `group * 64 + number`. A hard limit of the job's CPU rate is the quota. See [`WindowsFacts`].
+    pub fn from_windows(facts: &WindowsFacts) -> Self {
+        windows::read(facts)
+    }
+
     /// This machine as this process sees it, with its quota.
     ///
-    /// Linux and Android: affinity mask of the process, sysfs, cgroups. Apple: `hw.perflevelN`. Elsewhere one core for
-    /// each of `std::thread::available_parallelism`. Nothing is kept between calls; a call reads a few files per CPU.
+    /// Linux and Android: affinity mask of the process, sysfs, cgroups. Apple: `hw.perflevelN`. Windows: affinity and job of
+    /// the process, `GetLogicalProcessorInformationEx`. FreeBSD: affinity mask, `kern.sched.topology_spec`. Elsewhere one core
+    /// for each of `std::thread::available_parallelism`. Nothing is kept between calls; a call reads a few files per CPU.
     ///
     /// ```
     /// use cpu_topology::CpuTopology;
@@ -241,6 +265,11 @@ impl CpuTopology {
         self.ids_are_real
     }
 
+    /// How many files were opened and directories listed to find all this out, those that are not there included.
+    pub fn n_files_asked(&self) -> usize {
+        self.n_files
+    }
+
     /// What was odd, missing or contradictory.
     pub fn notes(&self) -> &[Note] {
         &self.notes
@@ -257,9 +286,7 @@ impl CpuTopology {
         let mut notes =
             contradicted.into_iter().map(|cpu| Note::SiblingsDisagree { cpu }).collect::<Vec<_>>();
         notes.extend(
-            incomplete
-                .into_iter()
-                .map(|(signal, missing)| Note::SignalIncomplete { signal, missing }),
+            incomplete.into_iter().map(|(signal, cpu)| Note::SignalIncomplete { signal, cpu }),
         );
         Self {
             cpus: siblings.keys().copied().collect(),
@@ -270,6 +297,8 @@ impl CpuTopology {
             parallelism: None,
             allowed_source,
             ids_are_real: true,
+            places: Places::default(),
+            n_files: 0,
             notes,
         }
     }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use common::{check_invariants, classes};
 use cpu_topology::{
-    CpuTopology, Signal, SysctlSource, perf_core_count_in, physical_core_count_in, plan_cpu_pool_in,
+    CpuTopology, Note, Signal, SysctlSource, perf_core_count_in, physical_core_count_in,
+    plan_cpu_pool_in,
 };
 
 /// A table of values.
@@ -85,6 +86,30 @@ fn names_are_kept_as_labels() {
     let labels = topology.classes().iter().map(|class| class.label()).collect::<Vec<_>>();
     assert_eq!(labels, [Some("Super"), Some("Performance"), Some("Efficiency")]);
     assert_eq!(topology.class_signal(), Some(Signal::PerfLevels));
+}
+
+#[test]
+fn level_2_caches_are_those_of_clusters() {
+    let chip = Played::chip(&[("Performance", 8), ("Efficiency", 2)]);
+    let chip = chip.int("hw.perflevel0.cpusperl2", 4).long("hw.perflevel0.l2cachesize", 12 << 20);
+    let topology = chip.int("hw.perflevel1.cpusperl2", 4).read_all();
+    let caches = topology.last_level_caches().iter();
+    let caches = caches.map(|cache| (cache.cpus().to_string(), cache.size())).collect::<Vec<_>>();
+    let size = Some(12 << 20);
+    assert_eq!(caches, [("0-3".into(), size), ("4-7".into(), size), ("8-9".into(), None)]);
+    assert_eq!(topology.online().map(|online| online.len()), Some(10));
+    assert!(Played::chip(&[("Performance", 8)]).read_all().last_level_caches().is_empty());
+}
+
+#[test]
+fn translated_processes_and_guests_see_levels_and_say_what_they_are() {
+    let chip = Played::chip(&[("Performance", 4), ("Efficiency", 4)]);
+    let topology = chip.int("sysctl.proc_translated", 1).int("kern.hv_vmm_present", 0).read_all();
+    assert_eq!(perf_core_count_in(&topology), 4);
+    assert_eq!((topology.is_virtualized(), topology.notes().len()), (Some(false), 2));
+    assert!(topology.notes().contains(&Note::Translated));
+    let guest = Played::chip(&[("Standard", 4)]).int("kern.hv_vmm_present", 1).read_all();
+    assert!(guest.notes().contains(&Note::Virtualized));
 }
 
 #[test]

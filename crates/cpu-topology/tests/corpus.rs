@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use common::{Machine, check_invariants};
-use cpu_topology::{CpuSet, CpuTopology, parse_cpu_list};
+use cpu_topology::{AllowedFrom, CpuSet, CpuTopology, Note, Snapshot, parse_cpu_list};
 
 /// A machine of the corpus: its files laid out, and its facts.
 fn load(path: &Path) -> (Machine, BTreeMap<String, String>) {
@@ -77,8 +77,52 @@ fn found(topology: &CpuTopology, fact: &str) -> Option<String> {
         "perf_cpus" => cpus_of(false).to_string(),
         "eff_cores" => cores_of(true).to_string(),
         "eff_cpus" => cpus_of(true).to_string(),
+        "packages" | "sysfs_package_ids" => packages(topology).len().to_string(),
+        "package_cpus" => join(packages(topology), " "),
+        "numa_nodes" | "sysfs_node_dirs" => {
+            (topology.numa_nodes().len() + topology.other_numa_nodes().len()).to_string()
+        }
+        "numa_nodes_with_cpus" => topology.numa_nodes().len().to_string(),
+        "numa_cpus" => join(nodes(topology), " "),
+        "numa_uncovered" => {
+            let inside = topology.numa_nodes().iter().flat_map(|node| node.cpus().iter()).collect();
+            topology.allowed_set().difference(&inside).to_string()
+        }
+        "l3_domains" => level_3(topology).len().to_string(),
+        "l3_cpus" => join(level_3(topology), " "),
         _ => return None,
     })
+}
+
+/// Packages, or if the CPUs have none (their number is -1) the one number that all of them have.
+fn packages(topology: &CpuTopology) -> Vec<String> {
+    let packages = topology.packages().iter().map(|package| package.cpus().to_string());
+    let packages = packages.collect::<Vec<_>>();
+    if packages.is_empty() { vec![topology.allowed_set().to_string()] } else { packages }
+}
+
+/// `id:cpus` of every node, by id.
+fn nodes(topology: &CpuTopology) -> Vec<String> {
+    let with_cpus = topology.numa_nodes().iter().map(|node| (node.id(), node.cpus().to_string()));
+    let without = topology.other_numa_nodes().iter().map(|id| (*id, "-".to_owned()));
+    let all = with_cpus.chain(without).collect::<BTreeMap<_, _>>();
+    all.into_iter().map(|(id, cpus)| format!("{id}:{cpus}")).collect()
+}
+
+fn level_3(topology: &CpuTopology) -> Vec<String> {
+    let caches = topology.last_level_caches().iter().filter(|cache| cache.level() == 3);
+    caches.map(|cache| cache.cpus().to_string()).collect()
+}
+
+/// Kinds that the data tells apart are classes apart; of one kind no core is an efficiency core, whatever its clock rate.
+fn check_kinds(topology: &CpuTopology, kinds: &str, shown: bool) -> Result<(), String> {
+    let efficiency = topology.classes().iter().any(|class| class.is_efficiency());
+    match kinds {
+        "1" if efficiency => Err("one kind of core, and efficiency cores found".to_owned()),
+        "1" => Ok(()),
+        _ if shown && topology.classes().len() < 2 => Err(format!("{kinds} kinds, one class")),
+        _ => Ok(()),
+    }
 }
 
 /// A fact that lists CPUs may write them in another way.
@@ -108,10 +152,43 @@ fn check_tiers(topology: &CpuTopology, tiers: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// A folder, a text and a snapshot taken of the folder describe one machine.
+fn same_in_all(left: &CpuTopology, right: &CpuTopology, path: &Path) {
+    assert_eq!(left, right, "{}", path.display());
+    assert_eq!(left.region(), right.region(), "{}", path.display());
+    assert_eq!(left.online(), right.online(), "{}", path.display());
+    assert_eq!(left.isolated(), right.isolated(), "{}", path.display());
+    assert_eq!(left.notes(), right.notes(), "{}", path.display());
+}
+
+/// How many files are enough for a machine: a fixed number, a few for each core, two for each CPU (siblings, and whether it
+/// is online where no list tells), and those of each cache
+/// (of each core where sharing is unknown). Where cores have to be guessed, the caches of each CPU.
+fn few_files(topology: &CpuTopology) -> usize {
+    let (n_cpus, n_cores) = (topology.len(), topology.cores().len());
+    let is_guess = |note: &Note| matches!(note, Note::CoresGuessed { .. } | Note::SiblingsUnknown);
+    let per_cpu = if topology.notes().iter().any(is_guess) { 9 } else { 2 };
+    let unknown = |note: &&Note| matches!(note, Note::CacheSharingUnknown { .. });
+    let n_unknown = topology.notes().iter().filter(unknown).count();
+    let n_caches = topology.last_level_caches().len() + n_unknown;
+    48 + per_cpu * n_cpus + 5 * n_cores + 10 * n_caches
+}
+
 /// The differences between a machine's facts and what is found in its files.
 fn differences(path: &Path) -> (usize, Vec<String>) {
     let (machine, facts) = load(path);
     let topology = machine.read_online();
+    let text = fs::read_to_string(path).expect("the file");
+    let snapshot =
+        Snapshot::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for (allowed, folder) in
+        [(AllowedFrom::Online, topology.clone()), (AllowedFrom::Process, machine.read())]
+    {
+        let memory = CpuTopology::from_snapshot(&snapshot, &allowed);
+        same_in_all(&memory, &folder, path);
+        let again = Snapshot::take(machine.root());
+        same_in_all(&CpuTopology::from_snapshot(&again, &allowed), &folder, path);
+    }
     check_invariants(&topology);
     check_invariants(&machine.read());
     check_invariants(&CpuTopology::read_from(
@@ -129,9 +206,19 @@ fn differences(path: &Path) -> (usize, Vec<String>) {
             }
         }
     }
+    let (asked, few) = (topology.n_files_asked(), few_files(&topology));
+    if asked > few {
+        wrong.push(format!("{name}: {asked} files were asked for, more than {few}"));
+    }
     if let Some(tiers) = facts.get("tiers") {
         checked += 1;
         wrong.extend(check_tiers(&topology, tiers).err().map(|error| format!("{name}: {error}")));
+    }
+    if let Some(kinds) = facts.get("core_kinds") {
+        checked += 1;
+        let shown = facts.contains_key("kind_data");
+        let result = check_kinds(&topology, kinds, shown);
+        wrong.extend(result.err().map(|error| format!("{name}: {error}")));
     }
     if let Some(allowed) = facts.get("allowed_by_cgroup") {
         checked += 1;

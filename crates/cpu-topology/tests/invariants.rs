@@ -4,7 +4,7 @@ mod common;
 
 use common::{CPU, Machine, check_invariants};
 use cpu_topology::{
-    AllowedFrom, CpuTopology, MAX_CPU_ID, Quota, explain_cpu_pool_in, parse_cpu_list,
+    AllowedFrom, CpuTopology, MAX_CPU_ID, Quota, Snapshot, explain_cpu_pool_in, parse_cpu_list,
     parse_cpu_mask, parse_thread_siblings_list, resolve_cpu_threads_with,
 };
 
@@ -147,6 +147,7 @@ fn random_machines() {
             );
             let threads = resolve_cpu_threads_with(|_| None, || 1);
             assert!(!explain_cpu_pool_in(0, true, topology, threads).reasons.is_empty());
+            assert!(topology.n_files_asked() <= 80 + 16 * 26 + 2 * topology.len());
             // The same files say the same again, however the folders are listed.
             assert_eq!(
                 CpuTopology::from_root(
@@ -156,6 +157,9 @@ fn random_machines() {
                 *topology
             );
         }
+        // A snapshot lists its names in order, a folder as it likes.
+        let snapshot = Snapshot::take(machine.root());
+        assert_eq!(CpuTopology::from_snapshot(&snapshot, &AllowedFrom::Online), online);
         let allowed = (0..random.below(30)).map(|_| random.below(40)).collect::<Vec<_>>();
         check_invariants(&CpuTopology::read_from(&machine.root().join(CPU), &allowed));
     }

@@ -230,7 +230,9 @@ fn a_machine_without_limits() {
     let machine = machine("9:name=systemd:/\n1:cpu:/\n0::/\n", mounts);
     machine
         .file("sys/devices/system/cpu/isolated", "\n")
-        .file("sys/devices/system/cpu/offline", "\n");
+        .file("sys/devices/system/cpu/offline", "\n")
+        .file("proc/self/status", "Cpus_allowed_list:\t0-1\n");
+    machine.online("0-1").cores(&[&[0], &[1]]);
     let topology = read(&machine);
     assert!(topology.quota().is_none() && topology.notes().is_empty());
     assert_eq!(topology.thread_limit(), None);

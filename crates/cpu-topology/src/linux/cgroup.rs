@@ -58,20 +58,42 @@ pub(super) fn tightest_quota(tree: &Tree) -> Option<Quota> {
 
 /// The CPUs that the cpuset of the process's nearest cgroup with one leaves; `None` if there is none.
 pub(super) fn cpuset(tree: &Tree) -> Option<CpuSet> {
+    cpuset_files(tree)
+        .into_iter()
+        .filter_map(|path| tree.parsed(&path, parse_cpu_list))
+        .find(|set| !set.is_empty())
+}
+
+/// The files of cpusets from the process's cgroup upwards, whether or not they are there.
+fn cpuset_files(tree: &Tree) -> Vec<String> {
     const NAMES: [&str; 4] =
         ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus", "cpus"];
-    let hierarchies = [Hierarchy::V1("cpuset"), Hierarchy::V2];
     // The old file names the cgroup of the cpuset, in whichever hierarchy that is.
     let old = || tree.text("proc/self/cpuset").map(|path| cgroup(&path));
     let old = if tree.exists("proc/self/cgroup") { None } else { old() };
+    let hierarchies = [Hierarchy::V1("cpuset"), Hierarchy::V2];
     let directories = hierarchies.into_iter().flat_map(|hierarchy| match &old {
         Some(cgroup) => visible(cgroup, &mounts(tree, hierarchy)),
         None => directories(tree, hierarchy),
     });
-    directories
-        .flat_map(|directory| NAMES.map(|name| format!("{directory}/{name}")))
-        .filter_map(|path| tree.parsed(&path, parse_cpu_list))
-        .find(|set| !set.is_empty())
+    directories.flat_map(|directory| NAMES.map(|name| format!("{directory}/{name}"))).collect()
+}
+
+/// Every file that limits may be in, whether or not it is there.
+pub(super) fn files(tree: &Tree) -> Vec<String> {
+    let v1 = directories(tree, Hierarchy::V1("cpu")).into_iter().flat_map(|directory| {
+        ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map(|name| format!("{directory}/{name}"))
+    });
+    let v2 = directories(tree, Hierarchy::V2).into_iter();
+    let v2 = v2.map(|directory| format!("{directory}/cpu.max"));
+    v1.chain(v2).chain(cpuset_files(tree)).collect()
+}
+
+/// Whether a line of `proc/self/mountinfo`, or of `proc/mounts`, is of a hierarchy that may hold limits.
+pub(super) fn is_mount_of_limits(line: &str) -> bool {
+    [Hierarchy::V1("cpu"), Hierarchy::V1("cpuset"), Hierarchy::V2].into_iter().any(|hierarchy| {
+        mountinfo_line(line, hierarchy).or_else(|| mounts_line(line, hierarchy)).is_some()
+    })
 }
 
 /// The directories of the process's cgroup and its visible ancestors in this hierarchy, from the cgroup upwards.

@@ -3,16 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::cpu_list::{parse_cpu_list, parse_cpu_mask, parse_decimal, parse_thread_siblings_list};
+use crate::cpu_list::{parse_cpu_list, parse_cpu_mask, parse_thread_siblings_list};
 use crate::cpu_set::CpuSet;
 use crate::error::ParseError;
+use crate::linux::cpuinfo;
 use crate::linux::tree::{CpuDirectory, Tree};
 use crate::note::Note;
 
 /// The same fact in four files: newer name and older name, as a list and as a mask. Kernels before 5.3 have only the
 /// older names; some snapshots have only masks.
-const LISTS: [&str; 2] = ["core_cpus_list", "thread_siblings_list"];
-const MASKS: [&str; 2] = ["core_cpus", "thread_siblings"];
+const NAMES: [&str; 4] = ["core_cpus_list", "thread_siblings_list", "core_cpus", "thread_siblings"];
+
+/// How many of the names are of lists.
+const N_LISTS: usize = 2;
 
 /// The siblings of each allowed CPU, unknown (empty) where no file tells; `None` if no file tells for any CPU.
 pub(super) fn by_files(
@@ -20,38 +23,40 @@ pub(super) fn by_files(
     directory: &CpuDirectory,
     allowed: &CpuSet,
 ) -> Option<BTreeMap<usize, CpuSet>> {
+    // What one CPU has, the next will have: that is asked for first.
+    let mut usual = 0;
     let siblings = allowed
         .iter()
-        .map(|cpu| (cpu, named_by(tree, directory, cpu)))
+        .map(|cpu| (cpu, named_by(tree, directory, cpu, &mut usual)))
         .collect::<BTreeMap<usize, CpuSet>>();
     siblings.values().any(|set| !set.is_empty()).then_some(siblings)
 }
 
 /// The siblings that the first sound file of a CPU names; else what can be read of a list that is not sound, which
 /// merges nothing unless the other side agrees.
-fn named_by(tree: &Tree, directory: &CpuDirectory, cpu: usize) -> CpuSet {
+fn named_by(tree: &Tree, directory: &CpuDirectory, cpu: usize, usual: &mut usize) -> CpuSet {
     if !directory.has(cpu) {
         return CpuSet::new();
     }
-    let path = |name: &str| directory.file(cpu, &format!("topology/{name}"));
     let mut unsound = CpuSet::new();
-    for name in LISTS {
-        let Some(text) = tree.text(&path(name)) else { continue };
-        match parse_cpu_list(&text) {
-            Ok(set) if !set.is_empty() => return set,
-            Ok(_) => tree.malformed(&path(name), ParseError::Empty),
+    let others = (0..NAMES.len()).filter(|index| index != usual);
+    for index in std::iter::once(*usual).chain(others).collect::<Vec<_>>() {
+        let path = directory.file(cpu, &format!("topology/{}", NAMES[index]));
+        let Some(text) = tree.text(&path) else { continue };
+        let is_list = index < N_LISTS;
+        match if is_list { parse_cpu_list(&text) } else { parse_cpu_mask(&text) } {
+            Ok(set) if !set.is_empty() => {
+                *usual = index;
+                return set;
+            }
+            Ok(_) if is_list => tree.malformed(&path, ParseError::Empty),
+            Ok(_) => {}
             Err(error) => {
-                tree.malformed(&path(name), error);
-                if unsound.is_empty() {
+                tree.malformed(&path, error);
+                if is_list && unsound.is_empty() {
                     unsound = parse_thread_siblings_list(&text).into_iter().collect();
                 }
             }
-        }
-    }
-    for name in MASKS {
-        match tree.parsed(&path(name), parse_cpu_mask) {
-            Some(set) if !set.is_empty() => return set,
-            _ => {}
         }
     }
     unsound
@@ -88,8 +93,9 @@ fn sharing_cache(tree: &Tree, directory: &CpuDirectory, cpu: usize) -> Option<Cp
     tree.numbered(&caches, "index").ok()?.iter().find_map(|index| {
         let path = |name: &str| format!("{caches}/index{index}/{name}");
         let is_data = tree.text(&path("type"))? == "Data" && tree.number(&path("level"))? == 1;
-        let set =
-            is_data.then(|| tree.parsed(&path("shared_cpu_list"), parse_cpu_list)).flatten()?;
+        let list = || tree.parsed(&path("shared_cpu_list"), parse_cpu_list);
+        let mask = || tree.parsed(&path("shared_cpu_map"), parse_cpu_mask);
+        let set = is_data.then(|| list().or_else(mask)).flatten()?;
         (!set.is_empty()).then_some(set)
     })
 }
@@ -114,23 +120,12 @@ fn by_ids(
 }
 
 fn by_cpuinfo(tree: &Tree, allowed: &CpuSet) -> Option<BTreeMap<usize, CpuSet>> {
-    let mut keys = BTreeMap::new();
-    let (mut cpu, mut package) = (None, None);
-    for line in tree.table("proc/cpuinfo")?.lines() {
-        let Some((name, value)) = line.split_once(':') else { continue };
-        let value = parse_decimal(value.trim());
-        match name.trim() {
-            "processor" => (cpu, package) = (value.and_then(|id| usize::try_from(id).ok()), None),
-            "physical id" => package = value,
-            "core id" => {
-                if let (Some(cpu), Some(package), Some(core)) = (cpu, package, value) {
-                    keys.insert(cpu, [package, core]);
-                }
-            }
-            _ => {}
-        }
-    }
-    group(allowed.iter().map(|cpu| Some((cpu, *keys.get(&cpu)?))).collect::<Option<Vec<_>>>()?)
+    let processors = cpuinfo::processors(tree);
+    let key = |cpu: usize| {
+        let processor = processors.get(&cpu)?;
+        Some((cpu, [processor.package?, processor.core?]))
+    };
+    group(allowed.iter().map(key).collect::<Option<Vec<_>>>()?)
 }
 
 /// CPUs with equal keys name each other; `None` without any CPU.

@@ -3,24 +3,25 @@
 
 use std::collections::BTreeMap;
 
-use crate::class::Signal;
+use crate::class::{CoreDesign, Signal};
 use crate::cores::PhysicalCore;
 use crate::cpu_list::parse_cpu_list;
 use crate::cpu_set::CpuSet;
+use crate::linux::cpuinfo::{self, Design};
 use crate::linux::tree::{CpuDirectory, Tree};
 
 /// Intel's devices of performance counters, fastest kind of core first, and what the kinds are called here.
 const PMUS: [(&str, &str); 3] =
     [("core", "cpu_core"), ("atom", "cpu_atom"), ("lowpower", "cpu_lowpower")];
 
-/// The number of a signal for a core: that of its lowest CPU that has one. CPUs of one core are equally fast.
+/// The number of a signal for a core: that of its lowest CPU that is described. CPUs of one core are equally fast.
 pub(super) fn number(
     tree: &Tree,
     directory: &CpuDirectory,
     signal: Signal,
     core: &PhysicalCore,
 ) -> Option<u64> {
-    core.cpus().iter().find_map(|cpu| of_cpu(tree, directory, signal, cpu))
+    of_cpu(tree, directory, signal, directory.first_of(core)?)
 }
 
 /// The numbers of a signal for the CPUs that are described and not among these.
@@ -45,30 +46,48 @@ fn of_cpu(tree: &Tree, directory: &CpuDirectory, signal: Signal, cpu: usize) -> 
         Signal::MaxFreq => "cpufreq/cpuinfo_max_freq",
         _ => return None,
     };
-    directory.has(cpu).then(|| tree.number(&directory.file(cpu, name))).flatten()
+    tree.number(&directory.file(cpu, name))
 }
 
-/// The designs of ARM CPUs: implementer and part number, from `/proc/cpuinfo`. Other processors tell no part, and some
-/// old kernels tell one for all CPUs, which is taken for that of the last.
-pub(super) fn designs(tree: &Tree) -> BTreeMap<usize, u64> {
+/// Designs of low power: in-order Cortex cores and their like at Qualcomm, and Apple's efficiency cores. Implementer and
+/// part numbers are those of Arm's and the vendors' technical reference manuals.
+const LOW_POWER: [(u8, &[u16]); 3] = [
+    (0x41, &[0xC05, 0xC07, 0xD02, 0xD03, 0xD04, 0xD05, 0xD46, 0xD80, 0xD88, 0xD8A]),
+    (0x51, &[0x801, 0x803, 0x805]),
+    (0x61, &[0x022, 0x024, 0x028, 0x032, 0x034, 0x038]),
+];
+
+/// One design under several part numbers: the two clusters of the first Kryo differ in clock rate and cache only.
+const SAME_DESIGN: [(Design, u16); 2] = [
+    (Design { implementer: 0x51, part: 0x205 }, 0x201),
+    (Design { implementer: 0x51, part: 0x211 }, 0x201),
+];
+
+/// The designs of ARM CPUs: from `/proc/cpuinfo`, else from the identification registers. Other processors tell none.
+pub(super) fn designs(tree: &Tree, directory: &CpuDirectory) -> BTreeMap<usize, CoreDesign> {
     let mut designs = BTreeMap::new();
-    let (mut cpu, mut implementer) = (None, None);
-    for line in tree.table("proc/cpuinfo").unwrap_or_default().lines() {
-        let Some((name, value)) = line.split_once(':') else { continue };
-        let value = value.trim();
-        let hex = || u64::from_str_radix(value.strip_prefix("0x")?, 16).ok();
-        match name.trim() {
-            "processor" => (cpu, implementer) = (value.parse::<usize>().ok(), None),
-            "CPU implementer" => implementer = hex(),
-            "CPU part" => {
-                if let (Some(cpu), Some(implementer), Some(part)) = (cpu, implementer, hex()) {
-                    designs.insert(cpu, implementer << 32 | (part & 0xFFFF_FFFF));
-                }
-            }
-            _ => {}
-        }
+    if cpuinfo::head(tree).is_arm {
+        let processors = cpuinfo::processors(tree).into_iter();
+        designs.extend(processors.filter_map(|(cpu, processor)| Some((cpu, processor.design?))));
     }
-    designs
+    if designs.is_empty() {
+        let midr = |cpu: usize| {
+            let path = directory.file(cpu, "regs/identification/midr_el1");
+            Some((cpu, Design::of_midr(cpuinfo::hex(&tree.text(&path)?)?)))
+        };
+        // One CPU without the register, and no other has it either.
+        designs.extend(directory.listed().map_while(midr));
+    }
+    designs.into_iter().map(|(cpu, design)| (cpu, core_design(design))).collect()
+}
+
+fn core_design(design: Design) -> CoreDesign {
+    let same = SAME_DESIGN.iter().find(|(other, _)| *other == design);
+    let part = same.map_or(design.part, |(_, part)| *part);
+    let low_power = LOW_POWER
+        .iter()
+        .any(|(implementer, parts)| *implementer == design.implementer && parts.contains(&part));
+    CoreDesign { key: u64::from(design.implementer) << 16 | u64::from(part), low_power }
 }
 
 /// Intel's lists that are there. On a machine of one kind of core there is none: its device is called `cpu`.

@@ -1,28 +1,42 @@
 //! Reading files under a root: small, as text, and never an error.
 #![forbid(unsafe_code)]
 
-use std::cell::RefCell;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use crate::cores::PhysicalCore;
 use crate::cpu_list::{MAX_CPU_ID, parse_decimal, trim};
 use crate::cpu_set::CpuSet;
 use crate::error::ParseError;
+use crate::linux::files::Files;
 use crate::note::Note;
+use crate::source::AllowedSource;
 
 /// No file that is read here is longer on any machine.
 const MAX_LEN: u64 = 1 << 20;
 
 /// A root folder, and what was odd about the files under it.
 pub(super) struct Tree {
-    root: PathBuf,
+    files: Files,
     notes: RefCell<Vec<Note>>,
+    /// Files that were opened, or would have been if they were there, and directories that were listed.
+    n_opened: Cell<usize>,
+    /// The online CPUs, once they have been asked for.
+    pub(super) online: OnceCell<(CpuSet, AllowedSource)>,
 }
 
 impl Tree {
     pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), notes: RefCell::default() }
+        Self::of(Files::Folder(root.to_owned()))
+    }
+
+    pub(super) fn of(files: Files) -> Self {
+        Self { files, notes: RefCell::default(), n_opened: Cell::new(0), online: OnceCell::new() }
+    }
+
+    pub(super) fn n_opened(&self) -> usize {
+        self.n_opened.get()
     }
 
     pub(super) fn into_notes(self) -> Vec<Note> {
@@ -56,6 +70,12 @@ impl Tree {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// The first bytes of a file, as text.
+    pub(super) fn head(&self, path: &str, max_len: u64) -> Option<String> {
+        let bytes = self.read(path, max_len)?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// What `parse` makes of a file. `None` if there is no such file, or it is malformed, which is noted.
     pub(super) fn parsed<T>(
         &self,
@@ -83,22 +103,28 @@ impl Tree {
     /// The numbers N of the entries `prefixN` of a directory; none if there is no such directory.
     pub(super) fn numbered(&self, directory: &str, prefix: &str) -> io::Result<CpuSet> {
         let number = |name: &str| usize::try_from(parse_decimal(name.strip_prefix(prefix)?)?).ok();
-        let entries = match self.root.join(directory).read_dir() {
+        self.n_opened.set(self.n_opened.get() + 1);
+        let names = match self.files.names(directory) {
             Err(error) if is_absent(error.kind()) => return Ok(CpuSet::new()),
-            entries => entries?,
+            names => names?,
         };
-        let numbers = entries.filter_map(|entry| number(entry.ok()?.file_name().to_str()?));
+        let numbers = names.iter().filter_map(|name| number(name));
         Ok(numbers.filter(|number| *number <= MAX_CPU_ID).collect())
     }
 
     pub(super) fn exists(&self, path: &str) -> bool {
-        self.root.join(path).exists()
+        self.files.exists(path)
     }
 
     /// The content, up to one byte more than is believed. `None` if there is no file, or it cannot be read, which is
     /// noted.
     fn bytes(&self, path: &str) -> Option<Vec<u8>> {
-        let kind = match read_capped(&self.root.join(path)) {
+        self.read(path, MAX_LEN + 1)
+    }
+
+    fn read(&self, path: &str, max_len: u64) -> Option<Vec<u8>> {
+        self.n_opened.set(self.n_opened.get() + 1);
+        let kind = match self.files.read(path, max_len) {
             Ok(bytes) => return Some(bytes),
             Err(error) => error.kind(),
         };
@@ -107,16 +133,6 @@ impl Tree {
         }
         None
     }
-}
-
-fn read_capped(path: &Path) -> io::Result<Vec<u8>> {
-    // Opening a pipe would wait for somebody to write to it.
-    if !path.metadata()?.is_file() {
-        return Err(ErrorKind::InvalidInput.into());
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// The directory of the CPUs, with one directory `cpuN` in it for each.
@@ -135,6 +151,11 @@ impl CpuDirectory {
     /// Whether it is worth asking for files of this CPU: a list of CPUs may be longer than a machine is large.
     pub(super) fn has(&self, cpu: usize) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(cpu))
+    }
+
+    /// The lowest CPU of a core that it is worth asking for files of.
+    pub(super) fn first_of(&self, core: &PhysicalCore) -> Option<usize> {
+        core.cpus().iter().find(|cpu| self.has(*cpu))
     }
 
     /// The CPUs that have a directory, as far as is known.

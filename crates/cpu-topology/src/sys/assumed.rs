@@ -3,6 +3,7 @@
 
 use crate::class::Speeds;
 use crate::cpu_set::CpuSet;
+use crate::note::Note;
 use crate::source::AllowedSource;
 use crate::sys::{assumed_cpus, available_parallelism};
 use crate::topology::CpuTopology;
@@ -12,5 +13,7 @@ pub(super) fn topology() -> CpuTopology {
     let mut topology =
         CpuTopology::build(&siblings, AllowedSource::Parallelism, &Speeds::unknown());
     topology.parallelism = Some(available_parallelism());
+    topology.ids_are_real = false;
+    topology.notes.extend([Note::SiblingsUnknown, Note::IdsAreMadeUp]);
     topology
 }

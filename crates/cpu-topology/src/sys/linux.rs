@@ -1,28 +1,51 @@
 //! Linux and Android: the affinity mask, whatever its width; everything else is in files.
 
-use libc::c_ulong;
+use std::io;
 
 use crate::cpu_list::MAX_CPU_ID;
 use crate::cpu_set::CpuSet;
 use crate::linux::{read_running, running_process_cpus};
-use crate::sys::{assumed_cpus, available_parallelism};
+use crate::pin::PinError;
+use crate::sys::{assumed_cpus, available_parallelism, mask};
 use crate::topology::CpuTopology;
 
 /// The calling thread, for `sched_getaffinity`.
 const THIS_THREAD: libc::pid_t = 0;
 
 pub(crate) fn detect() -> CpuTopology {
-    let mask = affinity(process());
+    let mask = || affinity(process());
+    let mut topology = read_running(mask, assumed_cpus);
     // The standard library counts for the calling thread. Where that thread is pinned to a part of what the process
     // has, its count says nothing about a pool.
-    let same = mask.is_some() && mask == affinity(THIS_THREAD);
-    let mut topology = read_running(mask, assumed_cpus);
+    let same = mask().is_some_and(|mask| Some(mask) == affinity(THIS_THREAD));
     topology.parallelism = same.then(available_parallelism);
     topology
 }
 
 pub(crate) fn process_affinity_cpus() -> CpuSet {
     running_process_cpus(affinity(process()), assumed_cpus)
+}
+
+pub(crate) fn thread_affinity() -> Result<CpuSet, PinError> {
+    affinity(THIS_THREAD).ok_or_else(|| PinError::Refused(io::Error::last_os_error()))
+}
+
+pub(crate) fn set_thread_affinity(cpus: &CpuSet) -> Result<(), PinError> {
+    let believed = cpus.last().is_none_or(|last| last <= MAX_CPU_ID);
+    if !believed {
+        return Err(PinError::Refused(io::ErrorKind::InvalidInput.into()));
+    }
+    let words = mask::words(cpus);
+    // SAFETY: pointer and length in bytes are those of a live slice of `c_ulong`, of which `cpu_set_t` is an array in the C
+    // libraries; the callee reads no more than that.
+    let result = unsafe {
+        libc::sched_setaffinity(
+            THIS_THREAD,
+            size_of_val(words.as_slice()),
+            words.as_ptr().cast::<libc::cpu_set_t>(),
+        )
+    };
+    if result < 0 { Err(PinError::Refused(io::Error::last_os_error())) } else { Ok(()) }
 }
 
 /// The first thread of the process, which stands for it: threads started later may have been pinned.
@@ -33,7 +56,7 @@ fn process() -> libc::pid_t {
 
 /// The affinity mask of a thread; `None` if the kernel does not tell.
 fn affinity(thread: libc::pid_t) -> Option<CpuSet> {
-    mask_of_any_width(|words| {
+    mask::of_any_width(libc::EINVAL, |words| {
         // SAFETY: the pointer and the length in bytes are those of one live exclusive slice of `c_ulong`, of which
         // `cpu_set_t` is an array in the C libraries, so alignment is right as well. The callee writes at most that
         // many bytes, any of which are valid in a `c_ulong`.
@@ -52,72 +75,13 @@ fn affinity(thread: libc::pid_t) -> Option<CpuSet> {
     })
 }
 
-/// Asks for a mask with ever larger buffers, as long as the answer is `EINVAL`: the kernel's mask is wider.
-fn mask_of_any_width(mut ask: impl FnMut(&mut [c_ulong]) -> Result<(), i32>) -> Option<CpuSet> {
-    let mut words = vec![0; 1024 / c_ulong::BITS as usize];
-    loop {
-        match ask(&mut words) {
-            Ok(()) => return Some(bits(&words)),
-            Err(libc::EINVAL) if words.len() * (c_ulong::BITS as usize) <= MAX_CPU_ID => {
-                words = vec![0; words.len() * 2];
-            }
-            Err(_) => return None,
-        }
-    }
-}
-
-fn bits(words: &[c_ulong]) -> CpuSet {
-    let width = c_ulong::BITS as usize;
-    let set = |cpu: &usize| words[cpu / width] >> (cpu % width) & 1 == 1;
-    (0..words.len() * width).filter(set).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A kernel with masks of this many bits, and these CPUs in the one asked for.
-    fn kernel(
-        n_bits: usize,
-        cpus: &'static [usize],
-    ) -> impl FnMut(&mut [c_ulong]) -> Result<(), i32> {
-        let width = c_ulong::BITS as usize;
-        move |words| {
-            if words.len() * width < n_bits {
-                return Err(libc::EINVAL);
-            }
-            cpus.iter().for_each(|cpu| words[cpu / width] |= 1 << (cpu % width));
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn the_buffer_grows_with_the_kernel() {
-        for n_bits in [64, 1024, 1025, 2048, 8192, 1 << 20] {
-            let found = mask_of_any_width(kernel(n_bits, &[0, 5, 63])).map(|set| set.to_string());
-            assert_eq!(found.as_deref(), Some("0,5,63"), "{n_bits} bits");
-        }
-        let wide =
-            mask_of_any_width(kernel(4096, &[1023, 1024, 1025, 4095])).map(|set| set.to_string());
-        assert_eq!(wide.as_deref(), Some("1023-1025,4095"));
-    }
-
-    #[test]
-    fn growing_ends() {
-        let mut asked = 0;
-        let never = mask_of_any_width(|_| {
-            asked += 1;
-            Err(libc::EINVAL)
-        });
-        assert_eq!((never, asked), (None, 11));
-        assert_eq!(mask_of_any_width(|_| Err(libc::EPERM)), None);
-    }
-
     #[test]
     fn a_mask_of_zeros_is_no_information() {
-        let zeros = mask_of_any_width(kernel(1024, &[]));
-        assert_eq!(zeros, Some(CpuSet::new()));
-        assert!(!running_process_cpus(zeros, assumed_cpus).is_empty());
+        assert!(!running_process_cpus(Some(CpuSet::new()), assumed_cpus).is_empty());
     }
 
     #[test]
@@ -125,6 +89,7 @@ mod tests {
         assert!(affinity(process()).is_none_or(|mask| !mask.is_empty()));
         assert!(!process_affinity_cpus().is_empty());
     }
+
     #[test]
     fn pinning_a_thread_does_not_narrow_the_process() {
         let before = process_affinity_cpus();
@@ -132,23 +97,12 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let cpu = before.first().expect("a CPU");
-                let width = c_ulong::BITS as usize;
-                let mut words = vec![0 as c_ulong; cpu / width + 1];
-                words[cpu / width] = 1 << (cpu % width);
-                // SAFETY: pointer and length are those of a live slice of `c_ulong`, of which `cpu_set_t` is an array;
-                // the callee reads no more than that.
-                let pinned = unsafe {
-                    libc::sched_setaffinity(
-                        THIS_THREAD,
-                        words.len() * size_of::<c_ulong>(),
-                        words.as_ptr().cast(),
-                    )
-                };
+                let pinned = set_thread_affinity(&[cpu].into_iter().collect());
                 let topology = detect();
                 assert_eq!(process_affinity_cpus(), before);
                 assert_eq!(topology.cores, cores);
                 // What the standard library counts is of this thread, and no limit of the process.
-                assert!(pinned != 0 || before.len() == 1 || topology.parallelism.is_none());
+                assert!(pinned.is_err() || before.len() == 1 || topology.parallelism.is_none());
             });
         });
     }

@@ -1,5 +1,6 @@
 //! The running machine. Each module defines `detect() -> CpuTopology` and `process_affinity_cpus() -> CpuSet`, neither
-//! of which is ever empty.
+//! of which is ever empty, and `thread_affinity() -> Result<CpuSet, PinError>` and
+//! `set_thread_affinity(&CpuSet) -> Result<(), PinError>` for the calling thread.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux;
@@ -11,17 +12,44 @@ mod apple;
 #[cfg(target_vendor = "apple")]
 use apple as imp;
 
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows as imp;
+
+#[cfg(target_os = "freebsd")]
+mod freebsd;
+#[cfg(target_os = "freebsd")]
+use freebsd as imp;
+
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_vendor = "apple",
+    windows
+)))]
 mod unsupported;
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_vendor = "apple",
+    windows
+)))]
 use unsupported as imp;
+
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+mod mask;
+#[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
+mod sysctl;
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod assumed;
 
 use crate::cpu_set::CpuSet;
 
-pub(crate) use self::imp::{detect, process_affinity_cpus};
+pub(crate) use self::imp::{detect, process_affinity_cpus, set_thread_affinity, thread_affinity};
 
 /// `std::thread::available_parallelism`, 1 if it is not known.
 pub(crate) fn available_parallelism() -> usize {

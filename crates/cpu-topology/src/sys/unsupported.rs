@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::cpu_set::CpuSet;
+use crate::pin::PinError;
 use crate::sys::{assumed, assumed_cpus};
 use crate::topology::CpuTopology;
 
@@ -11,4 +12,12 @@ pub(crate) fn detect() -> CpuTopology {
 
 pub(crate) fn process_affinity_cpus() -> CpuSet {
     assumed_cpus()
+}
+
+pub(crate) fn thread_affinity() -> Result<CpuSet, PinError> {
+    Err(PinError::Unsupported)
+}
+
+pub(crate) fn set_thread_affinity(_cpus: &CpuSet) -> Result<(), PinError> {
+    Err(PinError::Unsupported)
 }

@@ -93,7 +93,7 @@ fn a_signal_that_misses_cores_is_reported_and_not_used() {
     let speeds = speeds(Vec::new(), &[(Signal::CpuCapacity, &[1024, 0])]);
     let (classes, signal, incomplete) = classify(&mut machine, &speeds);
     assert_eq!(show(&classes), ["0-2"]);
-    assert_eq!((signal, incomplete), (None, vec![(Signal::CpuCapacity, 2)]));
+    assert_eq!((signal, incomplete), (None, vec![(Signal::CpuCapacity, 1)]));
 }
 
 #[test]
@@ -184,5 +184,36 @@ fn the_rest_of_the_machine_may_bridge_a_gap() {
         let mut speeds = speeds(Vec::new(), &[(Signal::HighestPerf, values)]);
         speeds.others = Box::new(|_| others.to_vec());
         assert_eq!(show(&classify(&mut machine, &speeds).0), *expected, "{values:?}, {others:?}");
+    }
+}
+
+#[test]
+fn designs_of_low_power_tell_where_capacity_does_not() {
+    /// Capacity, maximum frequency and whether the design is for low power, of each core; and the classes.
+    type Case =
+        (&'static [u64], &'static [u64], &'static [bool], &'static [&'static str], Option<Signal>);
+    const CASES: &[Case] = &[
+        (&[], &[1_800, 1_900], &[true, false], &["1", "!0"], Some(Signal::Design)),
+        (&[1024, 1024], &[1_800, 1_900], &[true, false], &["1", "!0"], Some(Signal::Design)),
+        // Two clusters of low power at different rates, next to fast cores.
+        (&[], &[900, 1_500, 2_000], &[true, true, false], &["2", "!1", "!0"], Some(Signal::Design)),
+        // Unequal capacities are a judgement.
+        (&[850, 1024], &[1_800, 1_900], &[true, false], &["0-1"], None),
+        // Low power everywhere: the clock rate may tell, and slow twins are no efficiency cores.
+        (&[], &[1_000, 1_500], &[true, true], &["1", "0"], Some(Signal::MaxFreq)),
+    ];
+    for (capacity, freq, low_power, expected, signal) in CASES {
+        let mut machine = cores(&vec![1; low_power.len()]);
+        let numbers = [(Signal::CpuCapacity, *capacity), (Signal::MaxFreq, *freq)];
+        let mut speeds = speeds(Vec::new(), &numbers);
+        speeds.design = Box::new(|core| {
+            let low_power = low_power[core.first_cpu()];
+            Some(CoreDesign { key: u64::from(low_power), low_power })
+        });
+        let (classes, found, _) = classify(&mut machine, &speeds);
+        assert_eq!(
+            (show(&classes), found),
+            (expected.iter().map(|c| (*c).to_owned()).collect(), *signal)
+        );
     }
 }

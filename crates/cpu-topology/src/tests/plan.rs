@@ -1,6 +1,7 @@
 //! Plans for small machines, with and without a quota.
 
 use super::*;
+use crate::cpu_list::MAX_CPU_ID;
 use crate::quota::Quota;
 
 /// Eight CPUs on four cores, siblings side by side.

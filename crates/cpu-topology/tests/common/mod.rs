@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use cpu_topology::{AllowedFrom, CpuTopology};
+use cpu_topology::{AllowedFrom, CpuTopology, PlanRequest};
 use tempfile::TempDir;
 
 /// Where the CPUs are described, under the root.
@@ -131,6 +131,23 @@ pub(crate) fn check_invariants(topology: &CpuTopology) {
     assert_eq!(topology.is_empty(), topology.perf_cores().next().is_none());
     assert_eq!(topology.class_signal().is_some(), topology.classes().len() > 1);
 
+    // Caches, nodes, packages: disjoint sets of allowed CPUs, in the order of their lowest one.
+    let of = |groups: &[cpu_topology::CpuGroup]| {
+        groups.iter().map(|group| group.cpus().clone()).collect::<Vec<_>>()
+    };
+    let caches = topology.last_level_caches().iter().map(|cache| cache.cpus().clone()).collect();
+    let places = [of(topology.packages()), of(topology.dies()), of(topology.clusters())];
+    for sets in places.into_iter().chain([of(topology.numa_nodes()), caches]) {
+        let mut members = sets.iter().flat_map(|set| set.iter()).collect::<Vec<_>>();
+        let n_members = members.len();
+        members.sort_unstable();
+        members.dedup();
+        assert_eq!(members.len(), n_members, "a CPU in two sets of {sets:?}");
+        assert!(members.iter().all(|cpu| topology.allowed_set().contains(*cpu)));
+        assert!(sets.is_sorted_by_key(|set| set.first()) && sets.iter().all(|set| !set.is_empty()));
+    }
+    assert!(topology.isolated().is_subset(topology.allowed_set()));
+
     // Counts and plans stay inside.
     let limit = topology.thread_limit().unwrap_or(usize::MAX);
     let physical = physical_core_count_in(topology);
@@ -152,5 +169,29 @@ pub(crate) fn check_invariants(topology: &CpuTopology) {
                 assert_eq!(plan.num_threads, requested);
             }
         }
+    }
+    for (per_core, all, coordinator) in [(1, false, false), (2, false, true), (0, true, true)] {
+        let request = PlanRequest::new().threads_per_core(per_core).all_classes(all);
+        check_request(topology, &request.reserve_coordinator(coordinator), limit);
+    }
+}
+
+/// A plan stays inside of the machine and its quota, and an explicit count is honoured exactly.
+#[track_caller]
+fn check_request(topology: &CpuTopology, request: &PlanRequest, limit: usize) {
+    let plan = request.plan(topology);
+    let used = plan.core_ids.iter().chain(&plan.coordinator_cpu).copied().collect::<Vec<_>>();
+    let distinct = used.iter().copied().collect::<cpu_topology::CpuSet>();
+    assert_eq!((plan.num_threads, used.len()), (plan.core_ids.len(), distinct.len()));
+    assert!(plan.num_threads >= 1 && used.len() <= limit);
+    assert!(topology.is_empty() || distinct.is_subset(topology.allowed_set()));
+    // What was found out beside it does not move a worker: the same request makes the same plan.
+    assert_eq!(request.explain(topology).plan, plan);
+    for threads in [2, topology.len() + 1] {
+        let plan = request.clone().threads(threads).plan(topology);
+        assert_eq!((plan.num_threads, plan.coordinator_cpu), (threads, None));
+        let distinct = plan.core_ids.iter().copied().collect::<cpu_topology::CpuSet>();
+        // A CPU has a second worker only if each has one.
+        assert_eq!(distinct.len(), threads.min(topology.len().max(1)));
     }
 }

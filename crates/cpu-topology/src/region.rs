@@ -1,0 +1,300 @@
+//! The machine as nested regions (packages, nodes, caches) with cores in them, and as a drawing of lines.
+#![forbid(unsafe_code)]
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use crate::cores::PhysicalCore;
+use crate::cpu_set::CpuSet;
+use crate::places::CpuGroup;
+use crate::plan::CpuPoolPlan;
+use crate::topology::CpuTopology;
+
+/// A part of the machine: a package, a NUMA node, a cache, or several of them with the same CPUs.
+///
+/// ```
+/// use cpu_topology::{CpuTopology, Part, Region};
+///
+/// fn count(region: &Region) -> usize {
+///     let count = |part: &Part| match part {
+///         Part::Region(inner) => count(inner),
+///         Part::Core(_) => 1,
+///     };
+///     region.parts().iter().map(count).sum()
+/// }
+///
+/// let topology = CpuTopology::detect();
+/// assert_eq!(count(&topology.region()), topology.cores().len());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    names: Vec<String>,
+    cpus: CpuSet,
+    parts: Vec<Part>,
+}
+
+/// What is in a [`Region`], which has an example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A smaller region.
+    Region(Region),
+    /// A core that is in no smaller region, as an index into [`CpuTopology::cores`].
+    Core(usize),
+}
+
+impl Region {
+    /// What it is, the outermost first: `Package 0`, `NUMA node 0`, `L3 32 MiB`.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The allowed CPUs in it.
+    pub fn cpus(&self) -> &CpuSet {
+        &self.cpus
+    }
+
+    /// What is in it, ordered by lowest CPU.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    fn new(name: String, cpus: CpuSet) -> Self {
+        Self { names: vec![name], cpus, parts: Vec::new() }
+    }
+
+    /// Puts a region where it belongs. One that lies across others is left out: regions are a tree.
+    fn add(&mut self, name: String, cpus: &CpuSet) {
+        if *cpus == self.cpus {
+            self.names.push(name);
+        } else if let Some(inner) = self.around(cpus) {
+            inner.add(name, cpus);
+        } else if self.regions().all(|inner| cpus.intersection(&inner.cpus).is_empty()) {
+            self.parts.push(Part::Region(Self::new(name, cpus.clone())));
+        }
+    }
+
+    fn add_core(&mut self, index: usize, core: &PhysicalCore) {
+        match self.around(core.cpus()) {
+            Some(inner) => inner.add_core(index, core),
+            None => self.parts.push(Part::Core(index)),
+        }
+    }
+
+    fn regions(&self) -> impl Iterator<Item = &Self> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Region(region) => Some(region),
+            Part::Core(_) => None,
+        })
+    }
+
+    /// The inner region that all these CPUs are in.
+    fn around(&mut self, cpus: &CpuSet) -> Option<&mut Self> {
+        self.parts.iter_mut().find_map(|part| match part {
+            Part::Region(region) => cpus.is_subset(&region.cpus).then_some(region),
+            Part::Core(_) => None,
+        })
+    }
+
+    fn sort(&mut self, cores: &[PhysicalCore]) {
+        self.parts.sort_by_key(|part| match part {
+            Part::Region(region) => region.cpus.first(),
+            Part::Core(index) => cores[*index].cpus().first(),
+        });
+        for part in &mut self.parts {
+            if let Part::Region(region) = part {
+                region.sort(cores);
+            }
+        }
+    }
+}
+
+impl CpuTopology {
+    /// The whole machine, with packages, dies, NUMA nodes, clusters and last-level caches in it, and the cores in those.
+    ///
+    /// Parts with the same CPUs are one region. A part that lies across others is left out, and so are dies and clusters of
+    /// one core.
+    pub fn region(&self) -> Region {
+        let mut parts = Vec::new();
+        let mut add = |kind: usize, name: &str, groups: &[CpuGroup]| {
+            parts.extend(
+                groups
+                    .iter()
+                    .map(|group| (group.cpus().clone(), kind, format!("{name} {}", group.id()))),
+            );
+        };
+        add(0, "Package", self.packages());
+        add(1, "NUMA node", self.numa_nodes());
+        add(2, "Die", self.dies());
+        add(4, "Cluster", self.clusters());
+        for cache in self.last_level_caches() {
+            let size = cache.size().map(|size| format!(" {}", readable(size))).unwrap_or_default();
+            parts.push((cache.cpus().clone(), 3, format!("L{}{size}", cache.level())));
+        }
+        // A die or cluster of one core tells nothing that the core does not.
+        let core_sets = self.cores().iter().map(PhysicalCore::cpus).collect::<HashSet<_>>();
+        parts.retain(|(cpus, kind, _)| !matches!(kind, 2 | 4) || !core_sets.contains(cpus));
+        // Large parts first, so that each finds the one that it is in.
+        parts.sort_by_key(|(cpus, kind, _)| (std::cmp::Reverse(cpus.len()), *kind, cpus.first()));
+        let mut machine = Region::new("Machine".to_owned(), self.allowed_set().clone());
+        for (cpus, _, name) in parts {
+            machine.add(name, &cpus);
+        }
+        for (index, core) in self.cores().iter().enumerate() {
+            machine.add_core(index, core);
+        }
+        machine.sort(self.cores());
+        machine
+    }
+}
+
+/// Bytes in the largest unit that divides them.
+fn readable(bytes: u64) -> String {
+    match bytes {
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// The machine as a tree of lines: packages, nodes and caches, and in them each core with its class and CPUs. CPUs of
+/// workers have a `*`, that of the coordinator a `+`.
+///
+/// ```
+/// use cpu_topology::{CpuTopology, PlanRequest, draw_tree};
+///
+/// let topology = CpuTopology::from_sibling_lists([(0, vec![0, 4]), (1, vec![1, 5]), (4, vec![0, 4])]);
+/// let plan = PlanRequest::new().plan(&topology);
+/// let expected = "\
+/// Machine: CPUs 0-1,4
+/// ├─ core 0: CPUs 0* 4
+/// └─ core 1: CPU 1* (and 1 that is not allowed)
+/// ";
+/// assert_eq!(draw_tree(&topology, &plan), expected);
+/// ```
+pub fn draw_tree(topology: &CpuTopology, plan: &CpuPoolPlan) -> String {
+    let machine = topology.region();
+    let mut text = format!("{}\n", title(&machine));
+    draw(&mut text, "", &machine, topology, plan);
+    text
+}
+
+fn title(region: &Region) -> String {
+    let cpus = match region.cpus.len() {
+        0 => return format!("{}: no CPU is known", region.names.join(", ")),
+        1 => "CPU",
+        _ => "CPUs",
+    };
+    format!("{}: {cpus} {}", region.names.join(", "), region.cpus)
+}
+
+fn draw(
+    text: &mut String,
+    indent: &str,
+    region: &Region,
+    topology: &CpuTopology,
+    plan: &CpuPoolPlan,
+) {
+    for (index, part) in region.parts.iter().enumerate() {
+        let is_last = index + 1 == region.parts.len();
+        let (here, below) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
+        match part {
+            Part::Region(inner) => {
+                _ = writeln!(text, "{indent}{here} {}", title(inner));
+                draw(text, &format!("{indent}{below}"), inner, topology, plan);
+            }
+            Part::Core(core) => {
+                _ = writeln!(text, "{indent}{here} {}", core_line(*core, topology, plan));
+            }
+        }
+    }
+}
+
+/// Number, class where there are several, CPUs, and what is withheld.
+fn core_line(index: usize, topology: &CpuTopology, plan: &CpuPoolPlan) -> String {
+    let core = &topology.cores()[index];
+    let mark = |cpu: usize| match () {
+        () if plan.core_ids.contains(&cpu) => format!(" {cpu}*"),
+        () if plan.coordinator_cpu == Some(cpu) => format!(" {cpu}+"),
+        () => format!(" {cpu}"),
+    };
+    let cpus = core.cpus().iter().map(mark).collect::<String>();
+    let plural = if core.cpus().len() == 1 { "" } else { "s" };
+    let class = match topology.classes() {
+        [_, _, ..] => format!(" of class {}{}", core.class(), kind(topology, core.class())),
+        _ => String::new(),
+    };
+    let withheld = match core.siblings_total().saturating_sub(core.cpus().len()) {
+        0 => "",
+        1 => " (and 1 that is not allowed)",
+        n => &format!(" (and {n} that are not allowed)"),
+    };
+    let isolated = core.cpus().intersection(topology.isolated());
+    let isolated = if isolated.is_empty() { "" } else { ", isolated" };
+    format!("core {index}{class}: CPU{plural}{cpus}{withheld}{isolated}")
+}
+
+fn kind(topology: &CpuTopology, class: usize) -> String {
+    let class = &topology.classes()[class];
+    let kind = if class.is_efficiency() { "efficiency" } else { "performance" };
+    match class.label() {
+        Some(label) => format!(" ({kind}, \"{label}\")"),
+        None => format!(" ({kind})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::places::CacheDomain;
+
+    /// Cores of one CPU, packages and level-3 caches of these CPUs, and a die of one core.
+    fn machine(n_cores: usize, packages: &[&[usize]], caches: &[&[usize]]) -> CpuTopology {
+        let mut topology =
+            CpuTopology::from_sibling_lists((0..n_cores).map(|cpu| (cpu, vec![cpu])));
+        let set = |cpus: &[usize]| cpus.iter().copied().collect::<CpuSet>();
+        let packages = packages.iter().enumerate();
+        topology.places.packages =
+            packages.map(|(id, cpus)| CpuGroup { id, cpus: set(cpus) }).collect();
+        topology.places.dies = vec![CpuGroup { id: 0, cpus: set(&[0]) }];
+        let cache =
+            |cpus: &&[usize]| CacheDomain { level: 3, cpus: set(cpus), size: Some(1 << 20) };
+        topology.places.caches = caches.iter().map(cache).collect();
+        topology
+    }
+
+    #[test]
+    fn parts_nest_by_their_cpus() {
+        let plan = CpuPoolPlan { num_threads: 1, core_ids: vec![0], coordinator_cpu: Some(5) };
+        let topology = machine(6, &[&[0, 1, 4, 5], &[2, 3]], &[&[0, 1], &[2, 3]]);
+        let expected = "\
+Machine: CPUs 0-5
+├─ Package 0: CPUs 0-1,4-5
+│  ├─ L3 1 MiB: CPUs 0-1
+│  │  ├─ core 0: CPU 0*
+│  │  └─ core 1: CPU 1
+│  ├─ core 4: CPU 4
+│  └─ core 5: CPU 5+
+└─ Package 1, L3 1 MiB: CPUs 2-3
+   ├─ core 2: CPU 2
+   └─ core 3: CPU 3
+";
+        assert_eq!(draw_tree(&topology, &plan), expected);
+        // One cache over several packages is outside of them.
+        let topology = machine(4, &[&[0], &[1], &[2], &[3]], &[&[0, 1, 2, 3]]);
+        assert_eq!(topology.region().names(), ["Machine", "L3 1 MiB"]);
+        assert_eq!(topology.region().regions().count(), 4);
+    }
+
+    #[test]
+    fn a_part_across_others_is_left_out_and_no_core_with_it() {
+        let topology = machine(4, &[&[0, 1, 2], &[3]], &[&[2, 3]]);
+        let region = topology.region();
+        let parts = region.regions().map(|inner| inner.parts.as_slice()).collect::<Vec<_>>();
+        let cores = [Part::Core(0), Part::Core(1), Part::Core(2), Part::Core(3)];
+        assert_eq!(parts, [&cores[..3], &cores[3..]]);
+        assert_eq!(
+            draw_tree(&CpuTopology::default(), &CpuPoolPlan::default()),
+            "Machine: no CPU is known\n"
+        );
+    }
+}

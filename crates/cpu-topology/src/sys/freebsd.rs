@@ -1,0 +1,49 @@
+//! FreeBSD: the affinity mask of the process, and the scheduler's groups.
+
+use std::io;
+
+use crate::cpu_set::CpuSet;
+use crate::freebsd;
+use crate::pin::PinError;
+use crate::sys::sysctl::System;
+use crate::sys::{assumed, assumed_cpus, mask};
+use crate::topology::CpuTopology;
+
+pub(crate) fn detect() -> CpuTopology {
+    let topology = freebsd::read(&System, process_mask().as_ref());
+    if topology.is_empty() { assumed::topology() } else { topology }
+}
+
+pub(crate) fn process_affinity_cpus() -> CpuSet {
+    process_mask().filter(|mask| !mask.is_empty()).unwrap_or_else(assumed_cpus)
+}
+
+pub(crate) fn thread_affinity() -> Result<CpuSet, PinError> {
+    Err(PinError::Unsupported)
+}
+
+pub(crate) fn set_thread_affinity(_cpus: &CpuSet) -> Result<(), PinError> {
+    Err(PinError::Unsupported)
+}
+
+/// The mask of this process, as an id of -1 says; `None` if the kernel does not tell.
+fn process_mask() -> Option<CpuSet> {
+    mask::of_any_width(libc::ERANGE, |words| {
+        // SAFETY: the pointer and the length in bytes are those of one live exclusive slice of longs, of which `cpuset_t` is an
+        // array, so alignment is right as well. The callee writes at most that many bytes, any of which are valid there.
+        let result = unsafe {
+            libc::cpuset_getaffinity(
+                libc::CPU_LEVEL_WHICH,
+                libc::CPU_WHICH_PID,
+                -1,
+                size_of_val(words),
+                words.as_mut_ptr().cast::<libc::cpuset_t>(),
+            )
+        };
+        if result < 0 {
+            Err(io::Error::last_os_error().raw_os_error().unwrap_or(0))
+        } else {
+            Ok(())
+        }
+    })
+}
