@@ -12,20 +12,22 @@ use std::sync::OnceLock;
 use common::Machine;
 use serde_json::{Value, json};
 
-/// The program, which cargo builds beside this test unless it is told to build this test alone.
+/// The program. Cargo builds it beside this test, but not if it is told to build tests alone; what is there then may be old.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let here = env::current_exe().expect("this program");
-        let profile = here.ancestors().nth(2).expect("the folder of the profile");
-        let program = profile.join("examples").join(format!("show{}", env::consts::EXE_SUFFIX));
-        if !program.exists() {
-            let build = ["build", "-q", "-p", "cpu-topology", "--example", "show", "--target-dir"];
-            let target = profile.parent().expect("the target folder");
-            let status = Command::new(env!("CARGO")).args(build).arg(target).status();
-            assert!(status.expect("cargo").success());
-        }
-        program
+        let folder = here.ancestors().nth(2).expect("the folder of the profile");
+        let target = folder.parent().expect("the target folder");
+        let profile = match folder.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(name) => name,
+        };
+        let build = ["build", "-q", "-p", "cpu-topology", "--example", "show"];
+        let places = ["--profile", profile, "--target-dir", path(target)];
+        let status = Command::new(env!("CARGO")).args(build).args(places).status();
+        assert!(status.expect("cargo").success());
+        folder.join("examples").join(format!("show{}", env::consts::EXE_SUFFIX))
     })
 }
 
@@ -93,7 +95,7 @@ fn json_has_every_fact() {
 fn a_snapshot_of_a_folder_is_read_back_as_the_same_machine() {
     let machine = four_cores();
     machine.file("proc/sys/kernel/hostname", "secret-host\n");
-    machine.file("proc/self/cgroup", "0::/secret-host/job\n");
+    machine.file("proc/self/cgroup", "4:memory:/secret/id\n0::/secret-host/job\n");
     machine.file("sys/fs/cgroup/secret-host/job/cpu.max", "250000 100000\n");
     machine.file("proc/cpuinfo", "processor\t: 0\nserial\t: 4711\nflags\t: fpu hypervisor\n");
     let file = machine.root().join("machine.sysfs");

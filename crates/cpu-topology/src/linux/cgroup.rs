@@ -23,6 +23,9 @@ enum Hierarchy {
     V2,
 }
 
+/// Those that may.
+const HIERARCHIES: [Hierarchy; 3] = [Hierarchy::V1("cpu"), Hierarchy::V1("cpuset"), Hierarchy::V2];
+
 /// A cgroup by the names on its path, or one that cannot be told from here: outside of the namespace, as `/..` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Cgroup {
@@ -91,7 +94,7 @@ pub(super) fn files(tree: &Tree) -> Vec<String> {
 
 /// Whether a line of `proc/self/mountinfo`, or of `proc/mounts`, is of a hierarchy that may hold limits.
 pub(super) fn is_mount_of_limits(line: &str) -> bool {
-    [Hierarchy::V1("cpu"), Hierarchy::V1("cpuset"), Hierarchy::V2].into_iter().any(|hierarchy| {
+    HIERARCHIES.into_iter().any(|hierarchy| {
         mountinfo_line(line, hierarchy).or_else(|| mounts_line(line, hierarchy)).is_some()
     })
 }
@@ -118,18 +121,27 @@ fn visible(cgroup: &Cgroup, mounts: &[Mount]) -> Vec<String> {
     found
 }
 
+/// Whether a line of `proc/self/cgroup` is of a hierarchy that may hold limits.
+pub(super) fn is_membership(line: &str) -> bool {
+    HIERARCHIES.into_iter().any(|hierarchy| path_in(line, hierarchy).is_some())
+}
+
 /// The process's cgroup in this hierarchy; `None` if it has none there.
 fn membership(tree: &Tree, hierarchy: Hierarchy) -> Option<Cgroup> {
     let lines = tree.table("proc/self/cgroup")?;
-    lines.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (id, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let ours = match hierarchy {
-            Hierarchy::V2 => id == "0" && controllers.is_empty(),
-            Hierarchy::V1(controller) => controllers.split(',').any(|name| name == controller),
-        };
-        ours.then(|| cgroup(path.strip_suffix(" (deleted)").unwrap_or(path)))
-    })
+    let path = lines.lines().find_map(|line| path_in(line, hierarchy))?;
+    Some(cgroup(path.strip_suffix(" (deleted)").unwrap_or(path)))
+}
+
+/// The path of `number:controllers:path`, if that is a line of this hierarchy. The path may have colons in it.
+fn path_in(line: &str, hierarchy: Hierarchy) -> Option<&str> {
+    let mut fields = line.splitn(3, ':');
+    let (id, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    let is_ours = match hierarchy {
+        Hierarchy::V2 => id == "0" && controllers.is_empty(),
+        Hierarchy::V1(controller) => controllers.split(',').any(|name| name == controller),
+    };
+    is_ours.then_some(path)
 }
 
 /// Where the hierarchy is mounted, as far as can be told; the usual places if nothing tells.

@@ -44,14 +44,13 @@ const CPU_FILES: [&str; 26] = [
 
 const CACHE_FILES: [&str; 5] = ["level", "type", "size", "shared_cpu_list", "shared_cpu_map"];
 
-const OTHER_FILES: [&str; 8] = [
+const OTHER_FILES: [&str; 7] = [
     "sys/devices/cpu_core/cpus",
     "sys/devices/cpu_atom/cpus",
     "sys/devices/cpu_lowpower/cpus",
     "sys/devices/system/node/online",
     "sys/devices/system/node/possible",
     "sys/hypervisor/type",
-    "proc/self/cgroup",
     "proc/self/cpuset",
 ];
 
@@ -122,11 +121,13 @@ fn reduced(tree: &Tree) -> Vec<(String, String)> {
     };
     let allowed = |line: &str| line.starts_with("Cpus_allowed").then(|| line.to_owned());
     let limits = |line: &str| cgroup::is_mount_of_limits(line).then(|| line.to_owned());
+    let membership = |line: &str| cgroup::is_membership(line).then(|| line.to_owned());
     let wsl = |line: &str| {
         line.to_ascii_lowercase().contains("microsoft").then(|| "microsoft".to_owned())
     };
     [
         lines("proc/self/status", &allowed),
+        lines("proc/self/cgroup", &membership),
         lines("proc/self/mountinfo", &limits).or_else(|| lines("proc/mounts", &limits)),
         lines("proc/cpuinfo", &of_cpuinfo),
         lines("proc/sys/kernel/osrelease", &wsl).filter(|(_, kept)| !kept.is_empty()),
