@@ -51,6 +51,10 @@
 //! *Panics.* A participant that catches one claims all that is left of the job and counts it without running it, while it
 //! still holds its own claim, so that what it discards is of this job. Pinned chunks (`Pool::run`) are run all the same.
 //!
+//! *Small jobs wake nobody.* Waking a thread takes longer than a small job. If invited workers are asleep, the caller begins
+//! alone, chunk by chunk, and does C5 when it sees that the rest, with what it has done alone just before, would take longer than
+//! a wake-up does (`thrift.rs`). They are not waited for in either case. Only pinned chunks need their worker: it is woken at once.
+//!
 //! The models in `src/tests/loom.rs` fail without any one of these orderings and fences (`cargo xtask loom --mutants`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,11 +70,12 @@ use crate::places::Places;
 use crate::split::Split;
 use crate::sync::{
     Arc, AtomicBool, AtomicU64, Counter, JoinHandle, Ordering, UnsafeCell, fence, is_worker_of,
-    this_thread,
+    now_ns, this_thread,
 };
 use crate::sys::DefaultFloats;
+use crate::thrift::Thrift;
 use crate::unwind::{FirstPanic, Payload};
-use crate::wait::{Spin, Waiter};
+use crate::wait::Spin;
 
 /// The participant number of the thread that dispatches.
 pub(crate) const CALLER: usize = 0;
@@ -90,6 +95,7 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) places: std::sync::Arc<Places>,
     pub(crate) spin: Spin,
+    thrift: CachePadded<Thrift>,
     /// Jobs run under the default floating-point environment.
     default_floats: bool,
     /// Workers leave a CPU that they share with another participant.
@@ -114,15 +120,45 @@ impl Shared {
         std::ptr::from_ref(self).addr()
     }
 
-    /// C4, C5: wakes those of the first workers, behind `threads`, that are asleep. What they are to see has been stored.
-    pub(crate) fn wake(&self, threads: &[JoinHandle<()>]) {
+    /// C4, C5: wakes all workers that are asleep. What they are to see has been stored.
+    pub(crate) fn wake_all(&self, threads: &[JoinHandle<()>]) {
         fence(Ordering::SeqCst);
+        self.unpark(threads);
+    }
+
+    /// C5 for the first workers, which are those behind `threads`.
+    fn unpark(&self, threads: &[JoinHandle<()>]) {
         for (worker, thread) in (CALLER + 1..).zip(threads) {
             if self.home(worker).is_asleep() {
                 self.counters.unparked();
                 thread.thread().unpark();
             }
         }
+    }
+
+    /// Chunks of the first `invited` homes that nobody has claimed.
+    fn left(&self, invited: usize) -> u64 {
+        self.homes[..invited].iter().map(|home| home.left() as u64).sum()
+    }
+
+    /// Runs chunks one by one, the caller's first, until none are left or the rest is worth a wake-up. Returns the chunks that are
+    /// to be counted.
+    fn run_while_small(&self, invited: usize) -> u64 {
+        self.thrift.begin(now_ns(), self.spin.awake_ns());
+        let (mut own, mut chunk_ns) = (0, 0_u64); // the longest chunk so far
+        while !self.thrift.is_worth_it(chunk_ns.saturating_mul(self.left(invited))) {
+            let claim = (0..invited).find_map(|home| Some((home, self.home(home).claim_one()?)));
+            let Some((home, claim)) = claim else { break };
+            if home != CALLER {
+                self.counters.stole(CALLER);
+            }
+            let start = now_ns();
+            own += self.run_claim(CALLER, claim);
+            let now = now_ns();
+            self.thrift.add(now.saturating_sub(start), now);
+            chunk_ns = chunk_ns.max(now.saturating_sub(start));
+        }
+        own
     }
 
     /// W4 to W6: runs what there is to run for worker `me`, at home first.
@@ -236,6 +272,7 @@ impl Dispatcher {
             counters: Counters::new(participants, with_times),
             places,
             spin,
+            thrift: CachePadded::default(),
             default_floats,
             keep_apart,
         };
@@ -281,8 +318,9 @@ impl Caller<'_> {
         job: &J,
     ) -> Result<(), Payload> {
         let shared = &*self.dispatcher.shared;
-        self.publish(threads, split, RawJob::erase(job));
-        let mut own = shared.run_home(CALLER);
+        self.publish(split, RawJob::erase(job));
+        let mut own = self.wake(&threads[..threads.len().min(split.invited() - 1)], split);
+        own += shared.run_home(CALLER);
         shared.run_others(CALLER, split.invited(), |stolen| own += stolen);
         self.wait(own);
         let panic = shared.first_panic.take();
@@ -290,8 +328,8 @@ impl Caller<'_> {
         panic.map_or(Ok(()), Err)
     }
 
-    /// C2 to C5.
-    fn publish(&self, threads: &[JoinHandle<()>], split: Split, job: RawJob) {
+    /// C2, C3.
+    fn publish(&self, split: Split, job: RawJob) {
         let shared = &*self.dispatcher.shared;
         let invited = split.invited();
         shared.counters.dispatched(invited);
@@ -302,14 +340,30 @@ impl Caller<'_> {
         for participant in 0..invited {
             shared.home(participant).open(split.home(participant), split.pinned, job.address());
         }
-        shared.wake(&threads[..threads.len().min(invited - 1)]);
+    }
+
+    /// C4, C5: wakes the workers that are asleep, if the job is worth it; returns the chunks that were run to find out.
+    fn wake(&self, threads: &[JoinHandle<()>], split: Split) -> u64 {
+        let shared = &*self.dispatcher.shared;
+        fence(Ordering::SeqCst);
+        let mut own = 0;
+        if (1..=threads.len()).any(|worker| shared.home(worker).is_asleep()) {
+            if !split.pinned {
+                own = shared.run_while_small(split.invited());
+            }
+            if shared.left(split.invited()) > 0 {
+                shared.thrift.reset();
+                shared.unpark(threads);
+            }
+        }
+        own
     }
 
     /// C7, C8: returns when the chunks that are not among our `own` are counted.
     fn wait(&self, own: u64) {
         let (shared, own) = (&*self.dispatcher.shared, own << 1);
         let is_done = || shared.pending.load(Ordering::Acquire) == own;
-        if shared.spin.until(is_done, &mut WaitingCaller(shared)) {
+        if shared.spin.until(is_done, || shared.spin.budget()) {
             return;
         }
         let before = shared.pending.fetch_sub(own.wrapping_sub(WAITING), Ordering::Acquire);
@@ -317,20 +371,6 @@ impl Caller<'_> {
             shared.counters.caller_waited();
             shared.gate.wait_until(|| shared.pending.load(Ordering::Acquire) == WAITING);
         }
-    }
-}
-
-/// A caller whose workers still run.
-struct WaitingCaller<'a>(&'a Shared);
-
-impl Waiter for WaitingCaller<'_> {
-    fn budget(&mut self) -> u64 {
-        self.0.spin.budget()
-    }
-
-    /// If a worker may be waiting for this CPU, and not for strangers: they have the time slices of the scheduler.
-    fn is_to_yield(&mut self) -> bool {
-        self.0.spin.is_oversubscribed() || !matches!(self.0.places.who_is_here(CALLER), Ok(None))
     }
 }
 

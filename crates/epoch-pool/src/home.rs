@@ -85,6 +85,19 @@ impl Home {
         })
     }
 
+    /// A single chunk from the front.
+    pub(crate) fn claim_one(&self) -> Option<Claim> {
+        self.claim(|Claim { chunks: Range { start, end }, pinned }| {
+            let one = Claim { chunks: start..start + 1, pinned };
+            (!pinned).then_some((one, Claim { chunks: start + 1..end, pinned }))
+        })
+    }
+
+    /// Chunks that nobody has claimed.
+    pub(crate) fn left(&self) -> usize {
+        decode(self.word.load(Ordering::Relaxed)).chunks.len()
+    }
+
     /// A thief's claim from the far end, so that the owner goes on undisturbed at the front: a fair share of what is left, as
     /// all the others may come for the rest.
     pub(crate) fn claim_back(&self, participants: usize) -> Option<Claim> {
@@ -184,6 +197,7 @@ mod tests {
         let home = Home::new();
         home.open(3..4, true, null_mut());
         assert_eq!(home.claim_back(2), None);
+        assert_eq!(home.claim_one(), None);
         assert_eq!(home.claim_all(), None);
         assert_eq!(home.claim_front(), Some(Claim { chunks: 3..4, pinned: true }));
         assert_eq!(home.claim_front(), None);
@@ -206,6 +220,18 @@ mod tests {
         assert_eq!(home.claim_front(), None);
         assert_eq!(home.claim_back(2), None);
         assert_eq!(home.claim_all(), None);
+    }
+
+    #[test]
+    fn single_chunks_are_claimed_and_counted() {
+        let home = Home::new();
+        assert_eq!((home.left(), home.claim_one()), (0, None));
+        home.open(5..8, false, null_mut());
+        for (chunk, left) in [(5, 2), (6, 1), (7, 0)] {
+            assert_eq!(home.claim_one().unwrap().chunks, chunk..chunk + 1);
+            assert_eq!(home.left(), left);
+        }
+        assert_eq!(home.claim_one(), None);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod split;
 mod statistics;
 mod sync;
 mod sys;
+mod thrift;
 mod timing;
 mod try_run;
 mod unwind;

@@ -54,16 +54,15 @@ impl Places {
         self.0[participant].cpu.get().checked_sub(1).map(|cpu| cpu as u32)
     }
 
-    /// The CPUs that the other participants were seen on last.
-    pub(crate) fn others(&self, me: usize) -> impl Iterator<Item = (usize, u32)> {
+    /// The CPUs that other participants were seen on last.
+    pub(crate) fn of_others(&self, me: usize) -> impl Iterator<Item = u32> {
         let others = (0..self.0.len()).filter(move |participant| *participant != me);
-        others.filter_map(|participant| Some((participant, self.cpu(participant)?)))
+        others.filter_map(|participant| self.cpu(participant))
     }
 
-    /// Who else was seen on the CPU that this participant is on. `Err` if the operating system does not tell where that is.
-    pub(crate) fn who_is_here(&self, me: usize) -> Result<Option<usize>, Unknown> {
-        let here = current_cpu().ok_or(Unknown)?;
-        Ok(self.others(me).find(|(_, cpu)| *cpu == here).map(|(participant, _)| participant))
+    /// The CPU that this worker is on, if the caller or an earlier worker was seen there last.
+    pub(crate) fn shared_cpu(&self, worker: usize) -> Option<u32> {
+        current_cpu().filter(|here| (0..worker).any(|other| self.cpu(other) == Some(*here)))
     }
 
     /// How many threads of the pool can run at once, by the masks of all of them and the quota.
@@ -83,10 +82,6 @@ impl Places {
     }
 }
 
-/// The operating system does not say on which CPU a thread runs.
-#[derive(Debug)]
-pub(crate) struct Unknown;
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -94,7 +89,7 @@ mod tests {
     #[test]
     fn threads_that_nobody_has_moved_have_what_the_standard_library_says() {
         let places = Places::new(3);
-        assert_eq!(places.others(1).count(), 0);
+        assert_eq!(places.of_others(1).count(), 0);
         assert_eq!(places.parallelism(), available_parallelism());
         std::thread::scope(|scope| {
             for worker in 1..3 {
@@ -106,9 +101,9 @@ mod tests {
             }
         });
         let known = if current_cpu().is_some() { 2 } else { 0 };
-        assert_eq!(places.others(CALLER).count(), known);
+        assert_eq!(places.of_others(CALLER).count(), known);
         places.forget(1);
-        assert_eq!(places.others(CALLER).count(), known / 2);
+        assert_eq!(places.of_others(CALLER).count(), known / 2);
         // The threads have ended; this one is one of ours.
         places.note(CALLER);
         assert_eq!(places.parallelism(), available_parallelism());
@@ -116,17 +111,17 @@ mod tests {
 
     /// Whatever CPU this thread is on, and moves to: one of the others is said to be on each.
     #[test]
-    fn who_was_seen_here_last_is_found() {
+    fn a_shared_cpu_is_the_later_workers_matter() {
         let Some(here) = current_cpu() else { return };
-        let places = Places::new(4096);
-        for participant in 1..4096 {
+        let places = Places::new(4098);
+        for participant in 1..4097 {
             places.set(participant, Some(participant as u32 - 1));
         }
-        let found = places.who_is_here(CALLER).unwrap();
-        assert!(found.is_some(), "{here}");
-        for participant in 1..4096 {
+        assert!(places.shared_cpu(4097).is_some(), "{here}");
+        assert_eq!(places.shared_cpu(1), None, "the caller was not seen anywhere");
+        for participant in 1..4097 {
             places.forget(participant);
         }
-        assert_eq!(places.who_is_here(CALLER).unwrap(), None);
+        assert_eq!(places.shared_cpu(4097), None);
     }
 }

@@ -270,15 +270,16 @@ impl Pool {
     }
 
     fn run_inline<W: Work>(&self, cause: Inline, job: &W) {
-        if job.run_inline() {
-            self.shared().counters.ran_inline(cause);
+        if !job.is_empty() {
+            self.shared().counters.ran_inline(cause); // before it can panic
+            job.run_inline();
         }
     }
 
     pub(crate) fn heat_up(&self) {
         self.shared().heat.begin();
         if !self.is_forked() {
-            self.shared().wake(&self.workers);
+            self.shared().wake_all(&self.workers);
         }
     }
 

@@ -27,7 +27,7 @@ pub struct Statistics {
     pub inline: InlineRuns,
     /// Jobs that a `try_run…` method has refused.
     pub refused: u64,
-    /// Jobs of which a call has panicked.
+    /// Published jobs of which a call has panicked.
     pub panics: u64,
     /// Workers that had a home range in a job, summed over the jobs.
     pub invited: u64,

@@ -10,7 +10,7 @@ use crate::sync::{Counter, now_ns, spin_loop, thread, time_spin_hints};
 /// How many threads can run at once, for who asks.
 pub(crate) type Parallelism = dyn Fn() -> usize + Send + Sync;
 
-/// Spin turns after which a waiter thinks of offering its CPU, about 2 µs. Whom it waits for may be runnable on this very CPU: a
+/// Spin turns after which the CPU is offered, about 2 µs. Whom it waits for may be runnable on this very CPU: a
 /// worker that has just been woken, or the caller that a worker has displaced. Without the offer each would spin its whole budget
 /// first.
 const TURNS_PER_YIELD: u64 = 64;
@@ -26,15 +26,6 @@ const HOT_TURNS: u64 = if cfg!(all(test, loom)) { 2 } else { 100_000_000 / TURN_
 
 /// The number of CPUs is asked for at most once in so many nanoseconds: it takes some 30 µs on Linux, where the quota is in files.
 const CPUS_EVERY_NS: u64 = 50_000_000;
-
-/// Who waits.
-pub(crate) trait Waiter {
-    /// Looks that it has in this wait.
-    fn budget(&mut self) -> u64;
-
-    /// Whether it had better offer its CPU now.
-    fn is_to_yield(&mut self) -> bool;
-}
 
 /// How long a waiter watches a word before it blocks.
 pub(crate) struct Spin {
@@ -94,6 +85,13 @@ impl Spin {
         }
     }
 
+    /// How long a worker stays awake without work, in nanoseconds.
+    pub(crate) fn awake_ns(&self) -> u64 {
+        let turns =
+            if self.is_oversubscribed() { self.turns.min(YIELDING_BUDGET) } else { self.turns };
+        turns.saturating_mul(TURN_NS)
+    }
+
     /// Looks that a worker has in a hot phase. Who has to share the CPUs had better not insist on them.
     pub(crate) fn hot_budget(&self) -> u64 {
         let budget = self.budget();
@@ -105,16 +103,20 @@ impl Spin {
         if self.is_oversubscribed() { 1 } else { TURNS_PER_YIELD * self.looks_per_turn }
     }
 
-    /// Whether `ready` came true before the budget was spent. Looks at least once. The budget, in looks, is asked for again
-    /// whenever the CPU might be offered; whether it is, `waiter` decides.
+    /// Whether `ready` came true before the budget was spent. Looks at least once. `budget`, in looks, is asked for again after
+    /// each offer of the CPU.
     #[inline]
-    pub(crate) fn until(&self, mut ready: impl FnMut() -> bool, waiter: &mut impl Waiter) -> bool {
+    pub(crate) fn until(
+        &self,
+        mut ready: impl FnMut() -> bool,
+        mut budget: impl FnMut() -> u64,
+    ) -> bool {
         if ready() {
             return true;
         }
         let mut spent = 1; // looks
         loop {
-            let left = waiter.budget().saturating_sub(spent);
+            let left = budget().saturating_sub(spent);
             if left == 0 {
                 return false;
             }
@@ -126,9 +128,7 @@ impl Spin {
                 }
             }
             spent += looks;
-            if waiter.is_to_yield() {
-                thread::yield_now();
-            }
+            thread::yield_now();
         }
     }
 
@@ -186,21 +186,7 @@ mod tests {
             asked += 1;
             asked > ready_at
         };
-        let ready = spin.until(ready, &mut Fixed(vec![budget]));
-        (ready, asked)
-    }
-
-    /// Budgets, the last of which stays.
-    struct Fixed(Vec<u64>);
-
-    impl Waiter for Fixed {
-        fn budget(&mut self) -> u64 {
-            if self.0.len() > 1 { self.0.remove(0) } else { self.0[0] }
-        }
-
-        fn is_to_yield(&mut self) -> bool {
-            true
-        }
+        (spin.until(ready, || budget), asked)
     }
 
     #[test]
@@ -222,12 +208,13 @@ mod tests {
     #[test]
     fn a_budget_that_changes_counts_when_the_cpu_is_offered() {
         let spin = spin(4000, 2, 2);
+        let mut budgets = [u64::MAX, u64::MAX, 0].into_iter();
         let mut asked = 0;
         let ready = || {
             asked += 1;
             false
         };
-        assert!(!spin.until(ready, &mut Fixed(vec![u64::MAX, u64::MAX, 0])));
+        assert!(!spin.until(ready, || budgets.next().unwrap()));
         assert_eq!(asked, 1 + 2 * spin.looks_per_yield());
     }
 

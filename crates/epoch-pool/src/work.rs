@@ -17,8 +17,11 @@ pub(crate) trait Work: Job {
     /// Who starts with what; `None` if it cannot be cut.
     fn split(&self) -> Option<Split>;
 
-    /// Does all of it on this thread. `false`: there was nothing to do.
-    fn run_inline(&self) -> bool;
+    /// There is nothing to do.
+    fn is_empty(&self) -> bool;
+
+    /// Does all of it on this thread.
+    fn run_inline(&self);
 }
 
 /// `f(participant, participants)` once on each participant.
@@ -44,9 +47,12 @@ impl<F: Fn(usize, usize) + Sync> Work for Visit<F> {
         Some(Split::one_each(self.participants))
     }
 
-    fn run_inline(&self) -> bool {
+    fn is_empty(&self) -> bool {
+        false
+    }
+
+    fn run_inline(&self) {
         (self.f)(CALLER, 1);
-        true
     }
 }
 
@@ -75,12 +81,12 @@ impl<F: Fn(Range<usize>) + Sync> Work for Rows<F> {
         Split::shared(self.chunks.count(), self.participants)
     }
 
-    fn run_inline(&self) -> bool {
-        let rows = self.chunks.rows();
-        if rows > 0 {
-            (self.f)(0..rows);
-        }
-        rows > 0
+    fn is_empty(&self) -> bool {
+        self.chunks.rows() == 0
+    }
+
+    fn run_inline(&self) {
+        (self.f)(0..self.chunks.rows());
     }
 }
 
@@ -127,10 +133,11 @@ impl Work for Many<'_> {
         Split::shared(self.chunks().fold(0, count), self.participants)
     }
 
-    fn run_inline(&self) -> bool {
-        let mut parts = self.parts.iter().filter(|(rows, _)| *rows > 0).peekable();
-        let is_some = parts.peek().is_some();
-        parts.for_each(|&(rows, f)| f(0..rows));
-        is_some
+    fn is_empty(&self) -> bool {
+        self.parts.iter().all(|(rows, _)| *rows == 0)
+    }
+
+    fn run_inline(&self) {
+        self.parts.iter().filter(|(rows, _)| *rows > 0).for_each(|&(rows, f)| f(0..rows));
     }
 }

@@ -4,15 +4,13 @@
 use crate::dispatch::Shared;
 use crate::home::{Found, Home};
 use crate::hot::Reading;
-use crate::places::Unknown;
 use crate::sync::{Ordering, become_worker_of, fence, now_ns, thread};
-use crate::sys::{current_cpu, leave};
-use crate::wait::Waiter;
+use crate::sys::leave;
 
 /// Offers of the CPU between two looks at whether its CPUs are to be counted: about half a millisecond.
 const OFFERS_PER_COUNT: u32 = 200;
 
-/// Offers in a row on a CPU that another participant was seen on, before a worker moves: that one may be gone by then.
+/// Offers in a row on a CPU that another participant was seen on, before a worker moves: that one may have gone by itself.
 const OFFERS_PER_MOVE: u32 = 4;
 
 /// A worker moves at most once in so many nanoseconds.
@@ -57,7 +55,7 @@ impl<'a> Worker<'a> {
     /// W1 to W3 of `dispatch.rs`. `false`: the worker is to end.
     fn wait_for_chunks(&mut self) -> bool {
         let (shared, home) = (self.shared, self.home);
-        if !shared.spin.until(|| home.look() != Found::Nothing, self) {
+        if !shared.spin.until(|| home.look() != Found::Nothing, || self.budget()) {
             shared.spin.count_cpus();
             self.park();
         }
@@ -78,30 +76,17 @@ impl<'a> Worker<'a> {
         home.set_asleep(false);
     }
 
-    /// Gives way to whoever else of the pool is on this CPU, by moving or, if that is not due, by yielding. `true`: yield.
-    fn is_to_give_way(&mut self, other: usize) -> bool {
-        self.crowded += 1;
-        // Of two workers the one that was spawned later moves. The caller never does.
-        let is_mine_to_move = self.shared.keep_apart && other < self.me;
-        if !is_mine_to_move || self.crowded < OFFERS_PER_MOVE || now_ns() < self.next_move_ns {
-            return true;
-        }
-        let taken = self.shared.places.others(self.me).map(|(_, cpu)| cpu);
-        let has_moved = current_cpu().is_some_and(|here| leave(here, taken));
-        self.next_move_ns = now_ns() + MOVES_EVERY_NS;
-        self.crowded = 0;
-        if has_moved {
-            self.shared.counters.moved(self.me);
-            self.shared.places.note(self.me);
-        }
-        !has_moved
-    }
-}
-
-impl Waiter for Worker<'_> {
+    /// Looks that it has in this wait. Asked after each offer of its CPU.
     fn budget(&mut self) -> u64 {
-        let spin = &self.shared.spin;
-        let heat = self.shared.heat.read();
+        let Shared { spin, heat, .. } = self.shared;
+        self.offers += 1;
+        if self.offers.is_multiple_of(OFFERS_PER_COUNT) {
+            spin.count_cpus();
+        }
+        if self.shared.keep_apart && !spin.is_oversubscribed() {
+            self.keep_apart();
+        }
+        let heat = heat.read();
         let has_cooled = heat.has_ended_since(self.heat);
         self.heat = heat;
         if heat.is_hot() {
@@ -113,24 +98,22 @@ impl Waiter for Worker<'_> {
         }
     }
 
-    /// If another participant may be waiting for this CPU, and not for strangers: they have the time slices of the scheduler.
-    fn is_to_yield(&mut self) -> bool {
-        let Shared { spin, places, .. } = self.shared;
-        places.note(self.me);
-        self.offers += 1;
-        if self.offers.is_multiple_of(OFFERS_PER_COUNT) {
-            spin.count_cpus();
-        }
-        if spin.is_oversubscribed() {
-            return true;
-        }
-        match places.who_is_here(self.me) {
-            Ok(Some(other)) => self.is_to_give_way(other),
-            Ok(None) => {
-                self.crowded = 0;
-                false
+    /// Moves to another CPU, if it has been on that of the caller or of an earlier worker for a while.
+    fn keep_apart(&mut self) {
+        let places = &self.shared.places;
+        let Some(here) = places.shared_cpu(self.me) else {
+            places.note(self.me);
+            self.crowded = 0;
+            return;
+        };
+        self.crowded += 1;
+        if self.crowded >= OFFERS_PER_MOVE && now_ns() >= self.next_move_ns {
+            self.crowded = 0;
+            if leave(here, places.of_others(self.me)) {
+                self.shared.counters.moved(self.me);
             }
-            Err(Unknown) => true,
+            self.next_move_ns = now_ns() + MOVES_EVERY_NS;
         }
+        places.note(self.me);
     }
 }
