@@ -5,6 +5,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::yield_now;
 
 /// How often the payloads of one dispatch were raised and dropped.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ struct Payload {
     panics: Arc<Panics>,
     /// Raises another payload when it is dropped.
     is_bomb: bool,
+    /// It was raised when the pool had kept another one.
+    is_last: bool,
 }
 
 impl Drop for Payload {
@@ -26,15 +29,29 @@ impl Drop for Payload {
         self.panics.dropped.fetch_add(1, Ordering::Relaxed);
         if self.is_bomb {
             let panics = self.panics.clone();
-            resume_unwind(Box::new(Self { serial: self.serial, panics, is_bomb: false }));
+            let (serial, is_last) = (self.serial, self.is_last);
+            resume_unwind(Box::new(Self { serial, panics, is_bomb: false, is_last }));
         }
     }
 }
 
 /// Unwinds with a payload, past the panic hook.
 pub(crate) fn raise(serial: u64, panics: &Arc<Panics>, is_bomb: bool) -> ! {
-    panics.raised.fetch_add(1, Ordering::Relaxed);
-    resume_unwind(Box::new(Payload { serial, panics: panics.clone(), is_bomb }))
+    unwind(Payload { serial, panics: panics.clone(), is_bomb, is_last: false })
+}
+
+/// As [`raise`], when a payload of this dispatch has been dropped. Another one was kept for the caller by then, so this one must
+/// not reach it.
+pub(crate) fn raise_last(serial: u64, panics: &Arc<Panics>, is_bomb: bool) -> ! {
+    while panics.dropped.load(Ordering::Relaxed) == 0 {
+        yield_now();
+    }
+    unwind(Payload { serial, panics: panics.clone(), is_bomb, is_last: true })
+}
+
+fn unwind(payload: Payload) -> ! {
+    payload.panics.raised.fetch_add(1, Ordering::Relaxed);
+    resume_unwind(Box::new(payload))
 }
 
 /// Runs `dispatch`; what it raised must be one of the payloads of dispatch `serial`, and the others dropped. Returns how many
@@ -68,8 +85,12 @@ fn check(serial: u64, payload: Box<dyn Any + Send>) -> Result<u32, String> {
     if payload.serial != serial {
         return Err(unplanned(payload));
     }
+    let is_last = payload.is_last;
     _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    Ok(1)
+    match is_last {
+        true => Err("a later payload reached the caller instead of the first".into()),
+        false => Ok(1),
+    }
 }
 
 /// What to say of a panic that nobody planned here. Its payload is leaked, as it may be one that panics when it is dropped.
@@ -102,5 +123,12 @@ mod tests {
         }
         let panics = Arc::new(Panics::default());
         assert!(expect(7, &panics, || resume_unwind(Box::new("other"))).is_err());
+
+        let panics = Arc::new(Panics::default());
+        let raise_two = || {
+            _ = catch_unwind(AssertUnwindSafe(|| raise(7, &panics, false)));
+            raise_last(7, &panics, false)
+        };
+        assert!(expect(7, &panics, raise_two).is_err(), "the second of two");
     }
 }

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use crate::account::Account;
 use crate::choices::{self, Action, Limits, Scene};
 use crate::counts::Counts;
 use crate::disturbances::{load_cpus, move_threads};
 use crate::options::Options;
-use crate::perform::{Hands, build};
+use crate::own::Built;
+use crate::perform::Hands;
 use crate::planned;
 use crate::watchdog::{Step, Watch};
 
@@ -82,7 +84,7 @@ struct Soak<'a> {
 }
 
 impl Soak<'_> {
-    /// Builds pools, lets callers use them, drops them, and looks whether the count of dispatches is as it should be.
+    /// Builds pools, lets callers use them, looks whether their statistics are as they should be, and drops them.
     fn play(&self, number: u64, rng: &mut Rng) -> Counts {
         let mut rng = rng.fork();
         let scene = choices::scene(&mut rng, &self.limits);
@@ -90,40 +92,69 @@ impl Soak<'_> {
         let before = self.watch.dispatched();
         let pools = scene.pools.map(|blueprint| {
             self.watch.enter(0, Step::Builds(blueprint));
-            build(blueprint).unwrap_or_else(|what| self.watch.fail(0, &what))
+            Built::new(blueprint).unwrap_or_else(|what| self.watch.fail(0, &what))
         });
-        let mut counts = Counts { pools: pools.len() as u64, ..Counts::default() };
-        let callers = (0..scene.n_callers).map(|caller| {
-            // Each caller prefers a pool, and knows the other; the first two share one.
-            let (pool, other) =
-                if caller == 2 { (&pools[1], &pools[0]) } else { (&pools[0], &pools[1]) };
-            (caller, Hands::new(pool, other, scene.n_callers == 1), rng.fork())
-        });
-        let callers: Vec<_> = callers.collect();
-        thread::scope(|scope| {
-            let spawned = callers.into_iter().map(|(caller, hands, rng)| {
-                scope.spawn(move || self.act(caller, &scene, hands, rng))
+        let (mut counts, accounts) = self.use_pools(&scene, &pools, &mut rng);
+        counts.pools += pools.len() as u64;
+        for (built, account) in pools.into_iter().zip(&accounts) {
+            self.watch.enter(0, Step::Drops);
+            let published = built.check(account);
+            counts.published += published.unwrap_or_else(|what| self.watch.fail(0, &what));
+            let ended = built.end(|pool| {
+                drop(pool);
+                Ok(())
             });
-            let spawned: Vec<_> = spawned.collect();
-            for caller in spawned {
-                counts += caller.join().expect("a caller catches the panics of its actions");
-            }
-        });
-        self.watch.enter(0, Step::Drops);
-        drop(pools);
+            ended.unwrap_or_else(|what| self.watch.fail(0, &what));
+        }
         self.watch.enter(0, Step::Nothing);
 
-        let (published, certain, possible) =
-            (self.watch.dispatched() - before, counts.certain, counts.possible);
-        if !(certain..=possible).contains(&published) {
-            let what = format!("{published} dispatches counted, {certain} to {possible} expected");
+        let counted = self.watch.dispatched() - before;
+        if counted != counts.published {
+            let published = counts.published;
+            let what =
+                format!("{counted} dispatches counted, {published} by the statistics of all pools");
             self.watch.fail(0, &what);
         }
         counts
     }
 
+    /// The callers of a scene; returns what was done with each pool as well.
+    fn use_pools(
+        &self,
+        scene: &Scene,
+        pools: &[Built; 2],
+        rng: &mut Rng,
+    ) -> (Counts, [Account; 2]) {
+        let (mut counts, mut accounts) = (Counts::default(), [Account::default(); 2]);
+        // Each caller prefers a pool, and knows the other; the first two share one.
+        let preferred = |caller| usize::from(caller == 2);
+        thread::scope(|scope| {
+            let spawned = (0..scene.n_callers).map(|caller| {
+                let pool = |index: usize| &pools[index].pool;
+                let own = preferred(caller);
+                let hands = Hands::new(pool(own), pool(1 - own), scene.n_callers == 1);
+                let rng = rng.fork();
+                scope.spawn(move || self.act(caller, scene, hands, rng))
+            });
+            let spawned: Vec<_> = spawned.collect();
+            for (caller, thread) in spawned.into_iter().enumerate() {
+                let hands = thread.join().expect("a caller catches the panics of its actions");
+                counts += hands.checks.counts;
+                accounts[preferred(caller)] += hands.checks.account;
+                accounts[1 - preferred(caller)] += hands.others_account;
+            }
+        });
+        (counts, accounts)
+    }
+
     /// The actions of one caller.
-    fn act(&self, caller: usize, scene: &Scene, mut hands: Hands<'_>, mut rng: Rng) -> Counts {
+    fn act<'a>(
+        &self,
+        caller: usize,
+        scene: &Scene,
+        mut hands: Hands<'a>,
+        mut rng: Rng,
+    ) -> Hands<'a> {
         for n in 0..scene.n_actions {
             if n % ACTIONS_PER_LOOK == 0 && (self.is_enough)() {
                 break;
@@ -135,7 +166,7 @@ impl Soak<'_> {
             }
         }
         self.watch.enter(caller, Step::Nothing);
-        hands.counts
+        hands
     }
 }
 

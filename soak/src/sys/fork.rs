@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
-/// Runs `child` in a fork, which is told to end after a minute, and waits for it. `child` returns an exit code, 0 if all is
+/// Runs `child` in a fork, which is told to end after 20 seconds, and waits for it. `child` returns an exit code, 0 if all is
 /// well, must not panic, and may use what needs no lock that another thread of this process could hold.
 pub(crate) fn forked(child: impl FnOnce() -> i32) -> Option<Result<(), String>> {
     // SAFETY: the child runs `child`, which keeps to what is said above, and leaves by `_exit`.
@@ -12,7 +12,7 @@ pub(crate) fn forked(child: impl FnOnce() -> i32) -> Option<Result<(), String>> 
     }
     if id == 0 {
         // SAFETY: always sound; ends a child that hangs.
-        unsafe { libc::alarm(60) };
+        unsafe { libc::alarm(20) };
         let code = child();
         // SAFETY: always sound; runs no destructor of the parent's.
         unsafe { libc::_exit(code) };
