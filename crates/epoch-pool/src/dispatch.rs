@@ -141,14 +141,15 @@ impl Shared {
         self.homes[..invited].iter().map(|home| home.left() as u64).sum()
     }
 
-    /// Runs chunks one by one, the caller's first, until none are left or the rest is worth a wake-up. Returns the chunks that are
-    /// to be counted.
-    fn run_while_small(&self, invited: usize) -> u64 {
+    /// Runs chunks one by one, the caller's first, until the rest is worth a wake-up or none are left. Returns the chunks that are
+    /// to be counted, and whether it is worth it.
+    fn run_while_small(&self, invited: usize) -> (u64, bool) {
         self.thrift.begin(now_ns(), self.spin.awake_ns());
-        let (mut own, mut chunk_ns) = (0, 0_u64); // the longest chunk so far
-        while !self.thrift.is_worth_it(chunk_ns.saturating_mul(self.left(invited))) {
+        let (mut own, mut left_ns) = (0, 0);
+        let mut chunk_ns = 0_u64; // the longest so far
+        while !self.thrift.is_worth_it(left_ns) {
             let claim = (0..invited).find_map(|home| Some((home, self.home(home).claim_one()?)));
-            let Some((home, claim)) = claim else { break };
+            let Some((home, claim)) = claim else { return (own, false) };
             if home != CALLER {
                 self.counters.stole(CALLER);
             }
@@ -157,8 +158,10 @@ impl Shared {
             let now = now_ns();
             self.thrift.add(now.saturating_sub(start), now);
             chunk_ns = chunk_ns.max(now.saturating_sub(start));
+            left_ns = chunk_ns.saturating_mul(self.left(invited));
         }
-        own
+        self.thrift.reset();
+        (own, true)
     }
 
     /// W4 to W6: runs what there is to run for worker `me`, at home first.
@@ -346,15 +349,13 @@ impl Caller<'_> {
     fn wake(&self, threads: &[JoinHandle<()>], split: Split) -> u64 {
         let shared = &*self.dispatcher.shared;
         fence(Ordering::SeqCst);
-        let mut own = 0;
-        if (1..=threads.len()).any(|worker| shared.home(worker).is_asleep()) {
-            if !split.pinned {
-                own = shared.run_while_small(split.invited());
-            }
-            if shared.left(split.invited()) > 0 {
-                shared.thrift.reset();
-                shared.unpark(threads);
-            }
+        if !(1..=threads.len()).any(|worker| shared.home(worker).is_asleep()) {
+            return 0;
+        }
+        let (own, is_worth_it) =
+            if split.pinned { (0, true) } else { shared.run_while_small(split.invited()) };
+        if is_worth_it {
+            shared.unpark(threads);
         }
         own
     }

@@ -212,7 +212,7 @@ fn an_unused_pool_can_be_dropped() {
 /// Jobs inside and outside of hot phases, which begin and end while the worker parks, wakes and works.
 #[test]
 fn a_hot_phase_loses_no_job() {
-    model(2, || {
+    model(1, || {
         let pool = pool(1);
         let rows = Rows::new(2);
         let hot = pool.hot();
@@ -241,7 +241,7 @@ fn a_hot_phase_of_two_workers_ends() {
 /// The right to dispatch goes from an exclusive session to `busy` and back.
 #[test]
 fn a_session_and_others_take_turns() {
-    model(2, || {
+    model(1, || {
         let mut pool = pool(1);
         let rows = Rows::new(2);
         let mut session = pool.session();
