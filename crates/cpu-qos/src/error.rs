@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::class::Current;
+
 /// Why a thread could not be put into a class.
 ///
 /// ```
@@ -17,30 +19,20 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
-    /// This platform has no quality-of-service classes. Nothing was changed.
+    /// This platform has nothing of the kind, or its version is too old. Nothing was changed.
     Unsupported,
-    /// The thread has left the classes for good: `pthread_setschedparam` was called on it (`EPERM`).
+    /// The thread has left the classes for good: `pthread_setschedparam` was called on it (`EPERM` on Apple platforms). For
+    /// [`linux::policy`](crate::linux::policy) and `set_policy`: it is scheduled in real time, or in another way that has
+    /// nothing to do with classes.
     OptedOut,
-    /// The call failed with this error number.
+    /// The former state cannot be asked for, only found: "unspecified" on Apple platforms, a class without a public name,
+    /// or one that could not be read. The thread stays in its present class.
+    NotRestorable(Current),
+    /// The call failed with this error number: `errno`, or Windows' `GetLastError`.
     Os(i32),
 }
 
-/// `EPERM` of Apple's `<sys/errno.h>`, spelled out so that the mapping is the same wherever it is tested.
-#[cfg(any(test, target_vendor = "apple"))]
-const EPERM: i32 = 1;
-
 impl Error {
-    /// What a return value of `pthread_set_qos_class_self_np` says. The function returns the error number and
-    /// leaves `errno` alone.
-    #[cfg(any(test, target_vendor = "apple"))]
-    pub(crate) const fn from_return_value(value: i32) -> Result<(), Self> {
-        match value {
-            0 => Ok(()),
-            EPERM => Err(Self::OptedOut),
-            code => Err(Self::Os(code)),
-        }
-    }
-
     /// Whether the platform has no classes at all, which most callers want to pass over in silence.
     pub const fn is_unsupported(self) -> bool {
         matches!(self, Self::Unsupported)
@@ -54,11 +46,15 @@ impl fmt::Display for Error {
                 formatter.write_str("this platform has no quality-of-service classes")
             }
             Self::OptedOut => formatter.write_str(
-                "the thread left the quality-of-service classes through pthread_setschedparam",
+                "the thread has a scheduling policy of its own, and left the quality-of-service classes",
             ),
+            Self::NotRestorable(former) => {
+                let name = former.name().unwrap_or("unknown");
+                write!(formatter, "the thread cannot be put back: its former class was {name}")
+            }
             Self::Os(code) => {
                 let source = std::io::Error::from_raw_os_error(*code);
-                write!(formatter, "the quality-of-service class was not set: {source}")
+                write!(formatter, "the quality of service was not set: {source}")
             }
         }
     }
@@ -71,22 +67,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn return_values_are_errors_by_number() {
-        const CASES: &[(i32, Result<(), Error>)] = &[
-            (0, Ok(())),
-            (1, Err(Error::OptedOut)),
-            (22, Err(Error::Os(22))),
-            (-1, Err(Error::Os(-1))),
-            (i32::MAX, Err(Error::Os(i32::MAX))),
-        ];
-        for (value, expected) in CASES {
-            assert_eq!(Error::from_return_value(*value), *expected, "return value {value}");
-        }
-    }
-
-    #[test]
     fn every_error_says_something() {
-        for error in [Error::Unsupported, Error::OptedOut, Error::Os(22)] {
+        for error in [
+            Error::Unsupported,
+            Error::OptedOut,
+            Error::NotRestorable(Current::Unspecified),
+            Error::Os(22),
+        ] {
             assert!(!error.to_string().is_empty());
             assert_eq!(error.is_unsupported(), error == Error::Unsupported);
         }

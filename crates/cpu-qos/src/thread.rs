@@ -14,29 +14,90 @@ use crate::sys;
 /// use cpu_qos::{QosClass, set_current};
 ///
 /// let result = set_current(QosClass::UserInitiated);
-/// assert_eq!(result.is_ok(), cfg!(target_vendor = "apple"));
+/// assert_eq!(result.is_ok(), cfg!(any(target_vendor = "apple", windows)));
 /// ```
+///
+/// On Windows the two user classes are HighQoS, background is EcoQoS, and the two in between leave it to the system. EcoQoS
+/// means efficient cores from Windows 11 on.
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] off Apple platforms, where nothing is changed; [`Error::OptedOut`] if the thread has left
-/// the classes through `pthread_setschedparam`; [`Error::Os`] with any other number that
-/// `pthread_set_qos_class_self_np` returned.
+/// [`Error::Unsupported`] on other platforms, and on Windows before 10 version 1709: nothing is changed; [`Error::OptedOut`] if
+/// the thread has left the classes through `pthread_setschedparam`; [`Error::Os`] with any other number that
+/// `pthread_set_qos_class_self_np` or `SetThreadInformation` failed with.
 pub fn set_current(class: QosClass) -> Result<(), Error> {
     sys::set_current(class)
 }
 
-/// The class that the calling thread asked for.
+/// Puts the calling thread into `class`, unless it is in that class or a higher one: never lowers it.
 ///
-/// Never fails: where there are no classes it is [`Current::Unsupported`].
+/// A thread without a class ([`Current::Unspecified`]) counts as one in the default class, which is how systems treat it. In a
+/// pool this is what a worker calls, so that it does not undo what somebody has set on purpose.
 ///
 /// ```
-/// use cpu_qos::{Current, current};
+/// use cpu_qos::{QosClass, at_least, current, set_current};
 ///
-/// assert_eq!(current() == Current::Unsupported, !cfg!(target_vendor = "apple"));
+/// std::thread::spawn(|| {
+///     _ = set_current(QosClass::UserInteractive);
+///     let before = current();
+///     _ = at_least(QosClass::UserInitiated);
+///     assert_eq!(current(), before);
+/// })
+/// .join()
+/// .unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of [`set_current`].
+pub fn at_least(class: QosClass) -> Result<(), Error> {
+    if is_below(current(), class) { set_current(class) } else { Ok(()) }
+}
+
+/// Whether a thread found so has to be raised to be in `class`.
+pub(crate) fn is_below(found: Current, class: QosClass) -> bool {
+    match found {
+        Current::Class { class: found, .. } => found < class,
+        Current::Other(raw) => raw < class.raw(),
+        Current::Unspecified => class > QosClass::Default,
+        Current::Unsupported => true,
+    }
+}
+
+/// The class that the calling thread asked for.
+///
+/// Never fails: where there are no classes it is [`Current::Unsupported`]. Windows has fewer levels than there are classes: a
+/// class set by this crate is remembered for its thread, and what others have set reads as user-initiated (HighQoS), background
+/// (EcoQoS) or unspecified (the system decides).
+///
+/// ```
+/// use cpu_qos::{Current, QosClass, current, set_current};
+///
+/// std::thread::spawn(|| match set_current(QosClass::Utility) {
+///     Ok(()) => assert_eq!(current().class(), Some(QosClass::Utility)),
+///     Err(_) => assert_eq!(current(), Current::Unsupported),
+/// })
+/// .join()
+/// .unwrap();
 /// ```
 pub fn current() -> Current {
     sys::current()
+}
+
+/// The class of the main thread on Apple platforms, with relative priority 0; [`Current::Unsupported`] elsewhere.
+///
+/// It tells what kind of process this is: user-interactive in an application, and background in a daemon that `launchd` holds
+/// down, where workers may ask for more and will not get it.
+///
+/// ```
+/// use cpu_qos::{QosClass, main_class};
+///
+/// if main_class().class() == Some(QosClass::Background) {
+///     eprintln!("this process was started for the background");
+/// }
+/// ```
+pub fn main_class() -> Current {
+    sys::main_class()
 }
 
 /// The name of the calling thread's class on Apple platforms, `None` elsewhere.
@@ -48,7 +109,7 @@ pub fn current() -> Current {
 /// assert_eq!(cpu_qos::current_qos_name().is_some(), cfg!(target_vendor = "apple"));
 /// ```
 pub fn current_qos_name() -> Option<&'static str> {
-    current().name()
+    if cfg!(target_vendor = "apple") { current().name() } else { None }
 }
 
 /// Puts the calling thread into the class that a worker needs whose caller waits for it: user-interactive.
@@ -72,10 +133,14 @@ pub fn current_qos_name() -> Option<&'static str> {
 ///
 /// # Errors
 ///
-/// Those of [`set_current`]. Off Apple platforms this does nothing and says so with [`Error::Unsupported`], so that
-/// "set" and "there is nothing to set here" stay two answers.
+/// Those of [`set_current`]. Off Apple platforms this does nothing, also where [`set_current`] would do something, and says so
+/// with [`Error::Unsupported`]: "set" and "there is nothing to set here" stay two answers.
 pub fn set_user_interactive_qos() -> Result<(), Error> {
-    set_current(QosClass::UserInteractive)
+    if cfg!(target_vendor = "apple") {
+        set_current(QosClass::UserInteractive)
+    } else {
+        Err(Error::Unsupported)
+    }
 }
 
 #[cfg(test)]
@@ -83,29 +148,19 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(not(target_vendor = "apple"))]
-    fn elsewhere_nothing_is_set_and_nothing_is_claimed() {
-        for class in QosClass::ALL {
-            assert_eq!(set_current(class), Err(Error::Unsupported));
-        }
-        assert_eq!(set_user_interactive_qos(), Err(Error::Unsupported));
-        assert_eq!(current(), Current::Unsupported);
-        assert_eq!(current_qos_name(), None);
-    }
-
-    #[test]
-    #[cfg(target_vendor = "apple")]
-    fn a_class_that_was_set_is_read_back() {
-        std::thread::spawn(|| {
-            for class in QosClass::ALL {
-                assert_eq!(set_current(class), Ok(()));
-                assert_eq!(current(), Current::Class { class, relative_priority: 0 });
-                assert_eq!(current_qos_name(), Some(class.name()));
+    fn only_a_thread_below_is_raised() {
+        use QosClass::{Background, Default, UserInitiated, UserInteractive, Utility};
+        let class = |class| Current::Class { class, relative_priority: -15 };
+        for (place, found) in QosClass::ALL.into_iter().enumerate() {
+            for (asked_place, asked) in QosClass::ALL.into_iter().enumerate() {
+                assert_eq!(is_below(class(found), asked), place < asked_place, "{found} {asked}");
             }
-            assert_eq!(set_user_interactive_qos(), Ok(()));
-            assert_eq!(current_qos_name(), Some("user-interactive"));
-        })
-        .join()
-        .unwrap();
+        }
+        let raises = |found| QosClass::ALL.map(|asked| is_below(found, asked));
+        assert_eq!(QosClass::ALL, [Background, Utility, Default, UserInitiated, UserInteractive]);
+        assert_eq!(raises(Current::Unspecified), [false, false, false, true, true]);
+        assert_eq!(raises(Current::Other(0x05)), [true; 5]);
+        assert_eq!(raises(Current::Other(0x17)), [false, false, false, true, true]);
+        assert_eq!(raises(Current::Unsupported), [true; 5]);
     }
 }

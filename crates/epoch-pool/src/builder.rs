@@ -10,7 +10,7 @@ use crate::dispatch::{Dispatcher, Options, Shared};
 use crate::error::Error;
 use crate::places::Places;
 use crate::pool::Pool;
-use crate::sync::{Arc, JoinHandle, thread};
+use crate::sync::{Arc, HAS_THREADS, JoinHandle, thread};
 use crate::unwind::{Payload, discard};
 use crate::wait::{Spin, turns_in};
 use crate::worker;
@@ -193,7 +193,8 @@ impl Builder {
         self
     }
 
-    /// Spawns the workers.
+    /// Spawns the workers. On targets without threads (WebAssembly without atomics) there are none, whatever was asked for: the
+    /// pool runs on its caller.
     ///
     /// # Errors
     ///
@@ -214,7 +215,7 @@ impl Builder {
         let options = Options {
             spin: Spin::new(self.spin_turns, participants, Box::new(parallelism)),
             places,
-            with_times: self.with_times,
+            with_times: self.with_times && HAS_THREADS,
             default_floats: self.floats == FloatEnvironment::Default,
             keep_apart: self.keep_apart,
         };
@@ -240,7 +241,7 @@ impl Builder {
         if workers > Pool::MAX_WORKERS {
             return Err(Error::TooManyWorkers { requested: workers, max: Pool::MAX_WORKERS });
         }
-        Ok(workers + 1)
+        Ok(if HAS_THREADS { workers + 1 } else { 1 })
     }
 
     /// On an error the workers that run already are stopped and joined by the pool's drop.

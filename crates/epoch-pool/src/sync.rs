@@ -131,6 +131,10 @@ pub(crate) fn this_thread() -> u64 {
     WORKER_OF.try_with(|of| std::ptr::from_ref(of).addr() as u64).unwrap_or(0)
 }
 
+/// Whether this target has threads. Where it has none, as WebAssembly, there is no clock either.
+pub(crate) const HAS_THREADS: bool =
+    !cfg!(all(target_family = "wasm", not(target_feature = "atomics")));
+
 /// CPUs that this thread can keep busy with others: its affinity mask and its cgroup quota, as the standard library counts them.
 pub(crate) fn available_parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

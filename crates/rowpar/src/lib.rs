@@ -7,6 +7,7 @@ mod pool;
 mod rows;
 #[cfg(feature = "rayon")]
 mod setup;
+mod workers;
 
 #[cfg(feature = "rayon")]
 pub use crate::pool::RayonGlobal;
@@ -20,4 +21,5 @@ pub use crate::{
     },
     pool::{Part, RowPool, Serial, for_each_range_mut},
     rows::{for_each_chunk_init, for_each_row, should_parallelize},
+    workers::{Placement, WorkerProblem, WorkerSetup},
 };

@@ -8,7 +8,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
+use cpu_qos::QosClass;
+use cpu_topology::CpuPoolPlan;
+use rayon::ThreadPoolBuildError;
+
+use crate::WorkerSetup;
 
 /// Why [`init_cpu_pool`] could not build the global pool although none stood.
 #[derive(Debug)]
@@ -46,8 +50,9 @@ impl Error for InitError {
 ///
 /// # Errors
 ///
-/// [`InitError::Spawn`] if the OS refused a thread. A worker that cannot change its class runs without it:
-/// that is no error here.
+/// [`InitError::Spawn`] if the OS refused a thread. On targets without threads (WebAssembly without atomics) the
+/// pool is the calling thread, and none is spawned. A worker that cannot change its class runs without it: that
+/// is no error here.
 ///
 /// # Examples
 ///
@@ -65,14 +70,14 @@ pub fn init_cpu_pool() -> Result<Option<usize>, InitError> {
     static FAILED: Mutex<Option<(io::ErrorKind, Option<i32>)>> = Mutex::new(None);
 
     let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-    let n_threads = cpu_topology::resolve_cpu_threads().clamp(1, rayon::max_num_threads());
-    let result = ThreadPoolBuilder::new()
-        .num_threads(n_threads)
-        .thread_name(|index| format!("rowpar-{index}"))
-        .start_handler(|_| {
-            let _ = cpu_qos::set_user_interactive_qos();
-        })
-        .build_global();
+    // Where no thread can be spawned, the calling one is the pool.
+    let is_alone = cfg!(all(target_family = "wasm", not(target_feature = "atomics")));
+    let wanted = if is_alone { 1 } else { cpu_topology::resolve_cpu_threads() };
+    let n_threads = wanted.clamp(1, rayon::max_num_threads());
+    let plan = CpuPoolPlan { num_threads: n_threads, ..CpuPoolPlan::default() };
+    let builder = WorkerSetup::new(plan).class(QosClass::UserInteractive).rayon_builder();
+    let builder = if is_alone { builder.use_current_thread() } else { builder };
+    let result = builder.build_global();
     match result {
         Ok(()) => Ok(Some(n_threads)),
         Err(error) => {
@@ -99,6 +104,8 @@ fn rebuild(kind: io::ErrorKind, code: Option<i32>) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use rayon::ThreadPoolBuilder;
+
     use super::*;
 
     #[test]

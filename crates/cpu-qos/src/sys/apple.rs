@@ -1,8 +1,15 @@
-//! Apple platforms: `<pthread/qos.h>`.
+//! Apple platforms: `<pthread/qos.h>` and `<sys/qos.h>`.
 
+use crate::apple::{self, QosCalls};
 use crate::class::{Current, QosClass};
 use crate::error::Error;
-use crate::sys::calls::{self, QosCalls};
+
+pub(crate) use crate::apple::is_restorable;
+
+unsafe extern "C" {
+    /// `qos_class_main` of `<sys/qos.h>`, which libc lacks. A plain number, as the class may be one without a name.
+    safe fn qos_class_main() -> u32;
+}
 
 struct Pthread;
 
@@ -37,12 +44,24 @@ impl QosCalls for Pthread {
         };
         if code == 0 { Ok((class, relative_priority)) } else { Err(code) }
     }
+
+    fn main(&self) -> u32 {
+        qos_class_main()
+    }
 }
 
 pub(crate) fn set_current(class: QosClass) -> Result<(), Error> {
-    calls::set(&Pthread, class)
+    apple::set(&Pthread, class, 0)
 }
 
 pub(crate) fn current() -> Current {
-    calls::get(&Pthread)
+    apple::get(&Pthread)
+}
+
+pub(crate) fn main_class() -> Current {
+    apple::main(&Pthread)
+}
+
+pub(crate) fn restore(former: Current) -> Result<(), Error> {
+    apple::restore(&Pthread, former)
 }
