@@ -144,6 +144,10 @@ impl Shared {
     /// Runs chunks one by one, the caller's first, until the rest is worth a wake-up or none are left. Returns the chunks that are
     /// to be counted, and whether it is worth it.
     fn run_while_small(&self, invited: usize) -> (u64, bool) {
+        if self.spin.is_oversubscribed() {
+            // If that is over by now, workers that sleep through small jobs would not find out.
+            self.spin.count_cpus();
+        }
         self.thrift.begin(now_ns(), self.spin.awake_ns());
         let (mut own, mut left_ns) = (0, 0);
         let mut chunk_ns = 0_u64; // the longest so far

@@ -46,8 +46,8 @@ pub struct Statistics {
     pub caller_waits: u64,
     /// The pool has more participants than there are CPUs for it, as far as it has found out: waiters yield.
     pub oversubscribed: bool,
-    /// How often a waiting worker has counted the CPUs again, which is at most every 50 ms. The standard library allocates for
-    /// it, and a move allocates as well; a dispatch does not.
+    /// How often a waiting worker, or a caller of an oversubscribed pool whose workers are asleep, has counted the CPUs again,
+    /// which is at most every 50 ms. The standard library allocates for it, and a move allocates as well; nothing else does.
     pub cpu_counts: u64,
     /// Times, if [`Builder::timing`](crate::Builder::timing) has asked for them.
     pub timing: Option<Timing>,
