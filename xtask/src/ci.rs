@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::cli::LoomOptions;
 use crate::workspace::{cargo, step};
-use crate::{loom, sanitize, soak, tidy};
+use crate::{aarch64, loom, sanitize, soak, targets, tidy};
 
 /// One thing that must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) enum Step {
     Soak,
     Tsan,
     Asan,
+    Targets,
+    Aarch64,
 }
 
 impl Step {
@@ -33,6 +35,8 @@ impl Step {
         Self::Soak,
         Self::Tsan,
         Self::Asan,
+        Self::Targets,
+        Self::Aarch64,
     ];
 
     const fn name(self) -> &'static str {
@@ -46,6 +50,8 @@ impl Step {
             Self::Soak => "soak",
             Self::Tsan => "tsan",
             Self::Asan => "asan",
+            Self::Targets => "targets",
+            Self::Aarch64 => "aarch64",
         }
     }
 
@@ -69,6 +75,8 @@ impl Step {
             Self::Soak => soak::run_short(),
             Self::Tsan => sanitize::run(&sanitize::THREAD),
             Self::Asan => sanitize::run(&sanitize::ADDRESS),
+            Self::Targets => targets::run(),
+            Self::Aarch64 => aarch64::run(),
         }
     }
 
@@ -76,6 +84,8 @@ impl Step {
     fn lacks(self) -> Option<anyhow::Error> {
         match self {
             Self::Tsan | Self::Asan => sanitize::require_tools().err(),
+            Self::Targets => targets::require_tools().err(),
+            Self::Aarch64 => aarch64::require_tools().err(),
             _ => None,
         }
     }
@@ -123,6 +133,10 @@ mod tests {
             assert_eq!(step.name().parse::<Step>().unwrap(), step);
         }
         let error = "deploy".parse::<Step>().unwrap_err();
-        assert!(error.contains("fmt, clippy, test, doc, tidy, loom, soak, tsan, asan"), "{error}");
+        assert!(
+            error
+                .contains("fmt, clippy, test, doc, tidy, loom, soak, tsan, asan, targets, aarch64"),
+            "{error}"
+        );
     }
 }

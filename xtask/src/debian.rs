@@ -18,6 +18,9 @@ const RUST: &[Tool] = &[
     ("/usr/lib/rustlib/src/rust/library/std/Cargo.toml", "rust-web-src"),
 ];
 
+/// What [`clippy`] needs beside them.
+pub(crate) const CLIPPY: Tool = ("/usr/bin/cargo-clippy", "rust-web-clippy");
+
 /// Fails with the command that installs them if packages are missing, those of Rust included.
 pub(crate) fn require(tools: &[Tool]) -> anyhow::Result<()> {
     let missing = missing(tools, |file| Path::new(file).exists());
@@ -36,7 +39,18 @@ fn missing(tools: &[Tool], exists: impl Fn(&str) -> bool) -> Vec<&'static str> {
 
 /// This cargo in the workspace, with unstable flags allowed and build output in a folder of its own in the target folder.
 pub(crate) fn cargo(folder: &str) -> anyhow::Result<Command> {
-    let mut command = Command::new("/usr/bin/cargo");
+    program("/usr/bin/cargo", folder)
+}
+
+/// This `cargo clippy`, with the same settings. It is called by its path, as cargo would look for it where rustup keeps its own.
+pub(crate) fn clippy(folder: &str) -> anyhow::Result<Command> {
+    let mut command = program(CLIPPY.0, folder)?;
+    command.env("CARGO", "/usr/bin/cargo").arg("clippy");
+    Ok(command)
+}
+
+fn program(path: &str, folder: &str) -> anyhow::Result<Command> {
+    let mut command = Command::new(path);
     command
         .current_dir(root())
         .env("RUSTC", "/usr/bin/rustc")

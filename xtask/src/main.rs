@@ -1,7 +1,9 @@
-//! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `tsan`, `asan`, `tidy`, `topology`.
+//! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `tsan`, `asan`, `targets`,
+//! `aarch64`, `tidy`, `topology`.
 
 #![forbid(unsafe_code)]
 
+mod aarch64;
 mod bench;
 mod ci;
 mod cli;
@@ -11,6 +13,7 @@ mod mutants;
 mod output;
 mod sanitize;
 mod soak;
+mod targets;
 mod tidy;
 mod topology;
 mod workspace;
@@ -27,6 +30,8 @@ fn main() -> ExitCode {
         Ok(Task::Soak(options)) => soak::run(&options),
         Ok(Task::Tsan) => sanitize::run(&sanitize::THREAD),
         Ok(Task::Asan) => sanitize::run(&sanitize::ADDRESS),
+        Ok(Task::Targets) => targets::run(),
+        Ok(Task::Aarch64) => aarch64::run(),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
         Err(error) => Err(error),

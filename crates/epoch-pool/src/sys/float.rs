@@ -98,15 +98,19 @@ mod imp {
 
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod imp {
-    pub(super) type Control = ();
+    /// There is nothing to know.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Control;
 
-    pub(super) const DEFAULT: Control = ();
+    pub(super) const DEFAULT: Control = Control;
 
-    pub(super) fn differs((): Control) -> bool {
+    pub(super) fn differs(_: Control) -> bool {
         false
     }
 
-    pub(super) fn read() -> Control {}
+    pub(super) fn read() -> Control {
+        Control
+    }
 
-    pub(super) fn write((): Control) {}
+    pub(super) fn write(_: Control) {}
 }
