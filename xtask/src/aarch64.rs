@@ -38,10 +38,6 @@ const SKIPPED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "wait until a moved thread is noticed, which there takes minutes",
-        &["the_cpus_of_the_threads_are_found_out_again"],
-    ),
-    (
         "limit the address space, which the emulator does not hand on",
         &["a_refused_thread_is_an_error_and_none_is_left_behind"],
     ),

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::places::Places;
 use crate::pool::Pool;
 use crate::sync::{Arc, HAS_THREADS, JoinHandle, thread};
+use crate::thrift::WORTH_A_WAKE_UP_NS;
 use crate::unwind::{Payload, discard};
 use crate::wait::{Spin, turns_in};
 use crate::worker;
@@ -34,11 +35,12 @@ pub struct Builder {
     width: Width,
     spin_turns: u64,
     stack_size: Option<usize>,
-    name: Box<dyn Fn(usize) -> String>,
+    name: Box<dyn Fn(usize) -> String + Send>,
     start: Option<Hook>,
     stop: Option<Hook>,
     floats: FloatEnvironment,
     keep_apart: bool,
+    worth_a_wake_up_ns: u64,
     with_times: bool,
 }
 
@@ -61,7 +63,7 @@ enum Width {
 pub enum FloatEnvironment {
     /// Every call of a job runs in the default environment: to nearest even, subnormals kept, exceptions masked. The thread has
     /// its own back afterwards. Costs a read of a control register per call; on targets other than x86-64 and aarch64 it is as
-    /// `AsFound`. Jobs that run inline run in the environment of the code around them.
+    /// `AsFound`.
     #[default]
     Default,
     /// Calls run in whatever environment their thread has.
@@ -94,6 +96,7 @@ impl Builder {
             stop: None,
             floats: FloatEnvironment::default(),
             keep_apart: true,
+            worth_a_wake_up_ns: WORTH_A_WAKE_UP_NS,
             with_times: false,
         }
     }
@@ -142,7 +145,7 @@ impl Builder {
     /// The thread name of each worker, by participant number (from 1). Default `epoch-pool-N`. A NUL in it, and what
     /// follows, is left out.
     #[must_use]
-    pub fn thread_name(mut self, name: impl Fn(usize) -> String + 'static) -> Self {
+    pub fn thread_name(mut self, name: impl Fn(usize) -> String + Send + 'static) -> Self {
         self.name = Box::new(name);
         self
     }
@@ -176,9 +179,14 @@ impl Builder {
     /// of its own CPUs (Linux, Android; elsewhere this changes nothing). Default `true`.
     ///
     /// Schedulers leave two threads on one CPU for longer than one would think, as they yield to each other, or where virtual CPUs
-    /// are packed; the pool is serial until then. To move, an idle worker narrows its affinity mask for some 60 µs, and then
-    /// gives itself back the mask that it had; at most every 10 ms. Pinned workers stay where they are, as they have no other
-    /// CPU. Turn it off if somebody else changes the masks of the workers while the pool runs.
+    /// are packed; the pool is serial until then. An idle worker that has seen another participant on its CPU for some 10 µs
+    /// takes that CPU out of its affinity mask, which moves it (60 µs), and then gives itself back the mask that it had: by way
+    /// of a mask of all CPUs, so that it goes on to follow its cpuset, if that is all that has bound it. At most every 10 ms.
+    /// Pinned workers stay where they are, as they have no other CPU.
+    ///
+    /// Turn it off if somebody else changes the masks of the workers while the pool runs, or if they must not run outside of
+    /// their mask for even a microsecond: a mask that is set from outside in the same moment may be lost, and CPUs of the mask
+    /// that are offline then are.
     #[must_use]
     pub fn keep_apart(mut self, is_wanted: bool) -> Self {
         self.keep_apart = is_wanted;
@@ -190,6 +198,13 @@ impl Builder {
     #[must_use]
     pub fn timing(mut self, is_measured: bool) -> Self {
         self.with_times = is_measured;
+        self
+    }
+
+    /// For the models: the work that parked workers are woken for.
+    #[cfg(all(test, loom))]
+    pub(crate) fn worth_a_wake_up_ns(mut self, ns: u64) -> Self {
+        self.worth_a_wake_up_ns = ns;
         self
     }
 
@@ -218,6 +233,7 @@ impl Builder {
             with_times: self.with_times && HAS_THREADS,
             default_floats: self.floats == FloatEnvironment::Default,
             keep_apart: self.keep_apart,
+            worth_a_wake_up_ns: self.worth_a_wake_up_ns,
         };
         let (started, starts) = mpsc::channel();
         let pool = self.spawn_all(Dispatcher::new(participants, options), started);
@@ -228,6 +244,9 @@ impl Builder {
                 panics.for_each(discard);
                 drop(pool);
                 resume_unwind(first);
+            }
+            if let Ok(pool) = &pool {
+                pool.count_cpus(); // a hook may have moved its worker
             }
         }
         pool
@@ -275,6 +294,7 @@ impl Builder {
         thread.spawn(move || {
             let outcome = call(start.as_ref(), worker);
             let has_started = outcome.is_ok();
+            shared.places.register(worker); // where the hook has put it
             if let Err(payload) = outcome {
                 // Somebody listens, as there is a hook.
                 _ = started.send(payload);

@@ -45,6 +45,7 @@ struct CallerCounters {
     invited: Counter,
     panics: Counter,
     waits: Counter,
+    alone: Counter,
 }
 
 /// Written by any thread.
@@ -63,6 +64,15 @@ impl Counters {
             anybody: CachePadded::default(),
             clock: with_times.then(|| Clock::new(participants)),
         }
+    }
+
+    pub(crate) fn dispatches(&self) -> u64 {
+        self.caller.dispatches.get()
+    }
+
+    /// The caller has done all that was left of a job itself, rather than wake anybody.
+    pub(crate) fn done_alone(&self) {
+        self.caller.alone.bump(1);
     }
 
     pub(crate) fn dispatched(&self, invited: usize) {
@@ -128,7 +138,7 @@ impl Counters {
         let joined: u64 = workers.map(|worker| worker.joined.get()).sum();
         let invited = self.caller.invited.get();
         Statistics {
-            dispatches: self.caller.dispatches.get(),
+            dispatches: self.dispatches(),
             inline: InlineRuns {
                 no_workers: inline(Inline::NoWorkers),
                 small: inline(Inline::Small),
@@ -138,6 +148,7 @@ impl Counters {
             },
             refused: self.anybody.refused.get(),
             panics: self.caller.panics.get(),
+            alone: self.caller.alone.get(),
             invited,
             late: invited.saturating_sub(joined),
             steals: sum(|participant| &participant.steals),

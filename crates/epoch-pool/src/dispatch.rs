@@ -15,7 +15,7 @@
 //! caller                                           worker p
 //! C1 busy: false -> true (Acquire), or inline      W1 spin until word[p] has chunks, then W4
 //! C2 pending = 2·chunks; job = erase(closure)      W2 budget spent: asleep[p] = true; fence(SeqCst)
-//! C3 word[p] = home range (Release), invited p     W3 park, unless word[p] has chunks or heat changed; asleep[p] = false
+//! C3 word[p] = home range (Release), invited p     W3 park, unless word[p] or heat has changed; asleep[p] = false
 //! C4 fence(SeqCst)                                 W4 claim from word[p] (Acquire); call job; add the chunks to `held`
 //! C5 unpark every invited p with asleep[p]         W5 pending -= 2·held (Release); if only the bit is left, open the gate
 //! C6 claim and call job: own home, then others'    W6 claim from the back of another's word (Acquire); call job; W5
@@ -51,9 +51,10 @@
 //! *Panics.* A participant that catches one claims all that is left of the job and counts it without running it, while it
 //! still holds its own claim, so that what it discards is of this job. Pinned chunks (`Pool::run`) are run all the same.
 //!
-//! *Small jobs wake nobody.* Waking a thread takes longer than a small job. If invited workers are asleep, the caller begins
-//! alone, chunk by chunk, and does C5 when it sees that the rest, with what it has done alone just before, would take longer than
-//! a wake-up does (`thrift.rs`). They are not waited for in either case. Only pinned chunks need their worker: it is woken at once.
+//! *Small jobs wake nobody.* Waking a thread takes longer than a small job. If all invited workers are asleep, and the last such
+//! job was small, the caller begins alone, chunk by chunk, and does C5 when it sees that the rest, with what it has done alone
+//! just before, would take longer than a wake-up does (`thrift.rs`). They are not waited for in either case. Pinned chunks need
+//! their worker, and in a hot phase all are to be awake: there C5 follows at once.
 //!
 //! The models in `src/tests/loom.rs` fail without any one of these orderings and fences (`cargo xtask loom --mutants`).
 
@@ -74,7 +75,7 @@ use crate::sync::{
 };
 use crate::sys::DefaultFloats;
 use crate::thrift::Thrift;
-use crate::unwind::{FirstPanic, Payload};
+use crate::unwind::{AbortOnUnwind, FirstPanic, Payload};
 use crate::wait::Spin;
 
 /// The participant number of the thread that dispatches.
@@ -83,11 +84,14 @@ pub(crate) const CALLER: usize = 0;
 /// `pending`: the caller parks, or is about to.
 const WAITING: u64 = 1;
 
+/// A caller notes on which CPU it is once in so many dispatches: on some systems it takes a system call to know.
+const DISPATCHES_PER_NOTE: u64 = 16;
+
 /// What the threads of a pool share. Each word that is written often has cache lines of its own.
 #[derive(Debug)]
 pub(crate) struct Shared {
     homes: Box<[CachePadded<Home>]>,
-    job: CachePadded<UnsafeCell<RawJob>>,
+    job: CachePadded<Slot>,
     pending: CachePadded<AtomicU64>,
     gate: CachePadded<Gate>,
     first_panic: CachePadded<FirstPanic>,
@@ -102,9 +106,12 @@ pub(crate) struct Shared {
     pub(crate) keep_apart: bool,
 }
 
-// SAFETY: `job` is the only field that is not `Sync` by itself. It is written by the caller alone, while nobody reads it (I1),
-// and read by participants with an uncounted claim (I2).
-unsafe impl Sync for Shared {}
+/// Where the current job is.
+#[derive(Debug)]
+struct Slot(UnsafeCell<RawJob>);
+
+// SAFETY: it is written by the caller alone, while nobody reads it (I1), and read by participants with an uncounted claim (I2).
+unsafe impl Sync for Slot {}
 
 impl Shared {
     pub(crate) fn home(&self, participant: usize) -> &Home {
@@ -122,8 +129,13 @@ impl Shared {
 
     /// C4, C5: wakes all workers that are asleep. What they are to see has been stored.
     pub(crate) fn wake_all(&self, threads: &[JoinHandle<()>]) {
-        fence(Ordering::SeqCst);
+        self.see_who_is_asleep();
         self.unpark(threads);
+    }
+
+    /// C4: who falls asleep from now on sees what has been stored; who did before is seen to be asleep.
+    fn see_who_is_asleep(&self) {
+        fence(Ordering::SeqCst);
     }
 
     /// C5 for the first workers, which are those behind `threads`.
@@ -144,19 +156,13 @@ impl Shared {
     /// Runs chunks one by one, the caller's first, until the rest is worth a wake-up or none are left. Returns the chunks that are
     /// to be counted, and whether it is worth it.
     fn run_while_small(&self, invited: usize) -> (u64, bool) {
-        if self.spin.is_oversubscribed() {
-            // If that is over by now, workers that sleep through small jobs would not find out.
-            self.spin.count_cpus();
-        }
-        self.thrift.begin(now_ns(), self.spin.awake_ns());
         let (mut own, mut left_ns) = (0, 0);
         let mut chunk_ns = 0_u64; // the longest so far
         while !self.thrift.is_worth_it(left_ns) {
-            let claim = (0..invited).find_map(|home| Some((home, self.home(home).claim_one()?)));
-            let Some((home, claim)) = claim else { return (own, false) };
-            if home != CALLER {
-                self.counters.stole(CALLER);
-            }
+            let others = || (1..invited).find_map(|home| self.home(home).claim_back(usize::MAX));
+            let Some(claim) = self.home(CALLER).claim_one().or_else(others) else {
+                return (own, false);
+            };
             let start = now_ns();
             own += self.run_claim(CALLER, claim);
             let now = now_ns();
@@ -164,7 +170,6 @@ impl Shared {
             chunk_ns = chunk_ns.max(now.saturating_sub(start));
             left_ns = chunk_ns.saturating_mul(self.left(invited));
         }
-        self.thrift.reset();
         (own, true)
     }
 
@@ -205,9 +210,9 @@ impl Shared {
         let Claim { chunks, pinned } = claim;
         let claimed = chunks.len() as u64;
         // SAFETY: valid and not written meanwhile: we hold an uncounted claim (I2), so the caller is between C3 and C7 (I1).
-        let job = self.job.with(|job| unsafe { *job });
+        let job = self.job.0.with(|job| unsafe { *job });
         let run = || {
-            let _floats = self.default_floats.then(DefaultFloats::enter);
+            let _floats = self.floats();
             // SAFETY: the closure behind `job` outlives the dispatch that published it, which waits for our claim (I2, I3).
             unsafe { job.call(me, chunks) }
         };
@@ -230,6 +235,11 @@ impl Shared {
         claims.map(|claim| claim.chunks.len() as u64).sum()
     }
 
+    /// The environment that the calls of a job are to be made in, for as long as the result lives.
+    pub(crate) fn floats(&self) -> Option<DefaultFloats> {
+        self.default_floats.then(DefaultFloats::enter)
+    }
+
     /// W5: counts chunks that this worker has run.
     fn count(&self, done: u64) {
         let before = self.pending.fetch_sub(done << 1, Ordering::Release);
@@ -247,6 +257,7 @@ pub(crate) struct Options {
     pub(crate) with_times: bool,
     pub(crate) default_floats: bool,
     pub(crate) keep_apart: bool,
+    pub(crate) worth_a_wake_up_ns: u64,
 }
 
 /// The dispatching side of a pool: the only way to what its workers share that leads to a [`Caller`].
@@ -268,10 +279,11 @@ pub(crate) struct Caller<'a> {
 
 impl Dispatcher {
     pub(crate) fn new(participants: usize, options: Options) -> Self {
-        let Options { spin, places, with_times, default_floats, keep_apart } = options;
+        let Options { spin, places, with_times, default_floats, keep_apart, worth_a_wake_up_ns } =
+            options;
         let shared = Shared {
             homes: (0..participants).map(|_| CachePadded::new(Home::new())).collect(),
-            job: CachePadded::new(UnsafeCell::new(RawJob::nothing())),
+            job: CachePadded::new(Slot(UnsafeCell::new(RawJob::nothing()))),
             pending: CachePadded::new(AtomicU64::new(0)),
             gate: CachePadded::new(Gate::new()),
             first_panic: CachePadded::new(FirstPanic::new()),
@@ -279,7 +291,7 @@ impl Dispatcher {
             counters: Counters::new(participants, with_times),
             places,
             spin,
-            thrift: CachePadded::default(),
+            thrift: CachePadded::new(Thrift::new(worth_a_wake_up_ns)),
             default_floats,
             keep_apart,
         };
@@ -325,11 +337,18 @@ impl Caller<'_> {
         job: &J,
     ) -> Result<(), Payload> {
         let shared = &*self.dispatcher.shared;
+        // I3, should anything between publication and the last count unwind, which nothing is meant to do.
+        let abort = AbortOnUnwind;
         self.publish(split, RawJob::erase(job));
-        let mut own = self.wake(&threads[..threads.len().min(split.invited() - 1)], split);
+        let invited = &threads[..threads.len().min(split.invited() - 1)];
+        let (start_ns, mut own) = self.wake(invited, split);
         own += shared.run_home(CALLER);
         shared.run_others(CALLER, split.invited(), |stolen| own += stolen);
         self.wait(own);
+        std::mem::forget(abort);
+        if let Some(start_ns) = start_ns {
+            shared.thrift.finish(now_ns().saturating_sub(start_ns));
+        }
         let panic = shared.first_panic.take();
         shared.counters.finished(split.invited(), panic.is_some());
         panic.map_or(Ok(()), Err)
@@ -339,29 +358,44 @@ impl Caller<'_> {
     fn publish(&self, split: Split, job: RawJob) {
         let shared = &*self.dispatcher.shared;
         let invited = split.invited();
+        if shared.counters.dispatches().is_multiple_of(DISPATCHES_PER_NOTE) {
+            shared.places.note(CALLER);
+        }
         shared.counters.dispatched(invited);
-        shared.places.note(CALLER);
         shared.pending.store(u64::from(split.chunks()) << 1, Ordering::Relaxed);
         // SAFETY: nobody reads or writes `job` now: we are the caller, and the last dispatch has seen every chunk counted (I1, I2).
-        shared.job.with_mut(|slot| unsafe { *slot = job });
+        shared.job.0.with_mut(|slot| unsafe { *slot = job });
         for participant in 0..invited {
             shared.home(participant).open(split.home(participant), split.pinned, job.address());
         }
     }
 
-    /// C4, C5: wakes the workers that are asleep, if the job is worth it; returns the chunks that were run to find out.
-    fn wake(&self, threads: &[JoinHandle<()>], split: Split) -> u64 {
+    /// C4, C5: wakes the workers that are asleep, if the job is worth it. Returns the chunks that were run to find out, and, if all
+    /// were asleep, the time before that.
+    fn wake(&self, threads: &[JoinHandle<()>], split: Split) -> (Option<u64>, u64) {
         let shared = &*self.dispatcher.shared;
-        fence(Ordering::SeqCst);
-        if !(1..=threads.len()).any(|worker| shared.home(worker).is_asleep()) {
-            return 0;
-        }
-        let (own, is_worth_it) =
-            if split.pinned { (0, true) } else { shared.run_while_small(split.invited()) };
-        if is_worth_it {
+        shared.see_who_is_asleep();
+        let is_asleep = |worker| shared.home(worker).is_asleep();
+        let needs_all = split.pinned || shared.heat.read().is_hot();
+        if needs_all || !(1..=threads.len()).all(is_asleep) {
             shared.unpark(threads);
+            return (None, 0);
         }
-        own
+        if shared.spin.is_oversubscribed() {
+            // If that is over by now, workers that sleep through small jobs would not find out.
+            shared.spin.count_cpus();
+        }
+        let start_ns = now_ns();
+        let is_worth_it = shared.thrift.begin(start_ns, shared.spin.awake_ns());
+        let (own, is_worth_it) =
+            if is_worth_it { (0, true) } else { shared.run_while_small(split.invited()) };
+        if is_worth_it {
+            shared.thrift.reset();
+            shared.unpark(threads);
+        } else {
+            shared.counters.done_alone();
+        }
+        (Some(start_ns), own)
     }
 
     /// C7, C8: returns when the chunks that are not among our `own` are counted.

@@ -10,7 +10,11 @@ use crate::sys::{cpus_of, current_cpu, thread_id};
 
 /// The threads of one pool, the caller's place first.
 #[derive(Debug)]
-pub(crate) struct Places(Box<[CachePadded<Place>]>);
+pub(crate) struct Places {
+    threads: Box<[CachePadded<Place>]>,
+    /// CPUs of the quota, as far as a thread with more CPUs has seen it; 0 if there is none.
+    quota: Counter,
+}
 
 /// Written by its own thread, and only when something changes, so that the line stays shared.
 #[derive(Debug, Default)]
@@ -23,12 +27,13 @@ struct Place {
 
 impl Places {
     pub(crate) fn new(participants: usize) -> Self {
-        Self((0..participants).map(|_| CachePadded::default()).collect())
+        let threads = (0..participants).map(|_| CachePadded::default()).collect();
+        Self { threads, quota: Counter::default() }
     }
 
     /// This thread is that worker.
     pub(crate) fn register(&self, worker: usize) {
-        self.0[worker].thread.set(thread_id());
+        self.threads[worker].thread.set(thread_id());
     }
 
     /// This thread is that participant and runs.
@@ -44,19 +49,20 @@ impl Places {
 
     #[inline]
     fn set(&self, participant: usize, cpu: Option<u32>) {
-        let (place, cpu) = (&self.0[participant].cpu, cpu.map_or(0, |cpu| u64::from(cpu) + 1));
+        let (place, cpu) =
+            (&self.threads[participant].cpu, cpu.map_or(0, |cpu| u64::from(cpu) + 1));
         if cpu != place.get() {
             place.set(cpu);
         }
     }
 
     fn cpu(&self, participant: usize) -> Option<u32> {
-        self.0[participant].cpu.get().checked_sub(1).map(|cpu| cpu as u32)
+        self.threads[participant].cpu.get().checked_sub(1).map(|cpu| cpu as u32)
     }
 
     /// The CPUs that other participants were seen on last.
     pub(crate) fn of_others(&self, me: usize) -> impl Iterator<Item = u32> {
-        let others = (0..self.0.len()).filter(move |participant| *participant != me);
+        let others = (0..self.threads.len()).filter(move |participant| *participant != me);
         others.filter_map(|participant| self.cpu(participant))
     }
 
@@ -67,17 +73,31 @@ impl Places {
 
     /// How many threads of the pool can run at once, by the masks of all of them and the quota.
     ///
-    /// The standard library counts for the calling thread alone, which is right for the quota, and wrong for workers that are
-    /// pinned to a CPU each. On a pinned thread it does not see a quota of more than that.
+    /// The standard library counts for the calling thread alone: the CPUs of its mask, or of the quota if those are fewer. A
+    /// thread that is pinned to one CPU sees no quota, so the last one seen by another is kept.
     pub(crate) fn parallelism(&self) -> usize {
         let here = available_parallelism();
-        let threads = self.0.iter().map(|place| place.thread.get()).filter(|thread| *thread != 0);
+        let threads =
+            self.threads.iter().map(|place| place.thread.get()).filter(|thread| *thread != 0);
         let all = cpus_of(threads.chain([thread_id()]), self.cpu(CALLER));
         let own = cpus_of([thread_id()].into_iter(), None);
         match (all, own) {
-            (Some(all), Some(own)) if here >= own => all.max(1),
-            (Some(all), _) => here.min(all.max(1)), // less than the mask has: that is the quota
-            _ => here,
+            (Some(all), Some(own)) if own > 0 => all.min(self.quota(here, own)).max(1),
+            _ => here, // the operating system does not say
+        }
+    }
+
+    /// The quota, when a thread with `own` CPUs is told that `here` can run at once.
+    fn quota(&self, here: usize, own: usize) -> usize {
+        let known = self.quota.get() as usize;
+        if here < own {
+            self.quota.set(here as u64);
+        } else if own > known {
+            self.quota.set(0); // it would show
+        }
+        match self.quota.get() {
+            0 => usize::MAX,
+            quota => quota as usize,
         }
     }
 }
@@ -107,6 +127,24 @@ mod tests {
         // The threads have ended; this one is one of ours.
         places.note(CALLER);
         assert_eq!(places.parallelism(), available_parallelism());
+    }
+
+    /// What a thread is told, and has; the quota that follows.
+    #[test]
+    fn a_quota_is_kept_where_it_does_not_show() {
+        let places = Places::new(2);
+        let cases = [
+            (8, 8, usize::MAX),
+            (2, 8, 2),
+            (1, 1, 2), // pinned: it would be the same without a quota
+            (2, 2, 2),
+            (3, 8, 3),
+            (8, 8, usize::MAX),
+            (1, 1, usize::MAX),
+        ];
+        for (here, own, expected) in cases {
+            assert_eq!(places.quota(here, own), expected, "{here} of {own}");
+        }
     }
 
     /// Whatever CPU this thread is on, and moves to: one of the others is said to be on each.

@@ -27,6 +27,11 @@ pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
 /// the same shape, and takes from the others' when its own is done. The caller never waits for a worker that has not started,
 /// except in [`Pool::run`], whose job is to visit each.
 ///
+/// A job may run on its caller alone, whatever the size of the pool: the workers may be late, or parked while the job is too
+/// small to wake them for (about 50 µs of work, or less if such jobs follow each other closely). So calls of one job must not wait
+/// for each other, but for those of [`Pool::run`]. While it waits, no participant runs anything but this job: a caller may hold a
+/// lock. What is local to the caller's thread is not the workers'.
+///
 /// What happens in the corners:
 ///
 /// | case | result |
@@ -193,10 +198,11 @@ impl Pool {
     }
 
     /// Begins a hot phase: the workers are woken, and stay awake between jobs until the guard is dropped, whatever the spin
-    /// budget. Then they park at once, within a few microseconds, unless another such phase is on.
+    /// budget. Then they park at once, within a few microseconds, unless another such phase is on. Guards that are forgotten keep a
+    /// phase on for ever.
     ///
     /// For the dispatches of one token, say: between two of them lies some serial work, and after the last a pause. The bound
-    /// is 100 ms (or the spin budget, if that is longer) without any job, after which a worker parks even so. Where there are
+    /// is 100 ms without any job, or the spin budget if that is longer, after which a worker parks even so. Where there are
     /// more participants than CPUs a hot phase changes nothing but its end.
     ///
     /// ```
@@ -272,8 +278,13 @@ impl Pool {
     fn run_inline<W: Work>(&self, cause: Inline, job: &W) {
         if !job.is_empty() {
             self.shared().counters.ran_inline(cause); // before it can panic
+            let _floats = self.shared().floats();
             job.run_inline();
         }
+    }
+
+    pub(crate) fn count_cpus(&self) {
+        self.shared().spin.count_cpus_now();
     }
 
     pub(crate) fn heat_up(&self) {
@@ -318,6 +329,10 @@ impl Pool {
         self.workers.push(worker);
     }
 }
+
+// A panic of a job leaves nothing behind that the next job could see.
+impl std::panic::UnwindSafe for Pool {}
+impl std::panic::RefUnwindSafe for Pool {}
 
 impl Drop for Pool {
     fn drop(&mut self) {

@@ -5,7 +5,7 @@ use crate::histogram::Histogram;
 
 /// What a pool has done since it was built; [`Pool::statistics`](crate::Pool::statistics) takes it.
 ///
-/// Always counted, on cache lines that only the counting thread writes. Everything that a job has caused is counted when its
+/// Always counted, on cache lines that only the counting thread writes, but for what is rare. Everything that a job has caused is counted when its
 /// dispatch returns, but for `parks`, as a worker parks later. While another thread dispatches, the numbers are of slightly
 /// different moments.
 ///
@@ -29,18 +29,21 @@ pub struct Statistics {
     pub refused: u64,
     /// Published jobs of which a call has panicked.
     pub panics: u64,
+    /// Published jobs that were too small to wake anybody for: all invited workers were parked, and the caller did the job. Those
+    /// workers count as late.
+    pub alone: u64,
     /// Workers that had a home range in a job, summed over the jobs.
     pub invited: u64,
     /// Invited workers that came when others had done their range already, or not at all: nobody has waited for them.
     pub late: u64,
-    /// Claims from another participant's range, by workers and callers.
+    /// Claims from another participant's range, by workers and callers. What a caller does alone is no theft.
     pub steals: u64,
     /// Times that a worker has parked.
     pub parks: u64,
     /// Times that a worker has left a CPU which it shared with another participant, as
     /// [`Builder::keep_apart`](crate::Builder::keep_apart) describes it.
     pub moves: u64,
-    /// Wake-ups sent to parked workers.
+    /// Wake-ups sent to parked workers. A worker that has not come yet may be sent another.
     pub unparks: u64,
     /// Times that a caller has blocked, its spin budget spent, until the last worker was done.
     pub caller_waits: u64,

@@ -5,30 +5,42 @@ use crate::sync::Counter;
 
 /// Work that parked workers are woken for, in nanoseconds of one thread: about what a wake-up costs the caller and the time until
 /// the thread runs (17 and 45 µs on a virtual machine, less on others).
-const WORTH_A_WAKE_UP_NS: u64 = if cfg!(all(test, loom)) { 0 } else { 50_000 };
+pub(crate) const WORTH_A_WAKE_UP_NS: u64 = if cfg!(all(test, loom)) { 0 } else { 50_000 };
 
-/// What a caller has done alone of late, rather than wake its workers. Written by the caller.
+/// What a caller knows of the jobs that found all their workers asleep. Written by the caller.
 ///
-/// One small job is not worth it, but many in a row are: had the workers been woken for the first, they would have been awake for
-/// all that came within their spin budget.
-#[derive(Debug, Default)]
+/// A job whose like took long is worth a wake-up at once, and the first one is taken to be such. A small job is not, but many in
+/// a row are: had the workers been woken for the first, they would have been awake for all that came within their spin budget.
+#[derive(Debug)]
 pub(crate) struct Thrift {
+    worth_ns: u64,
+    /// What the caller spent on the last of these jobs, which is the guess for the next.
+    last_job_ns: Counter,
+    /// Work done alone of late, rather than waking anybody.
     done_alone_ns: Counter,
     /// When the last of it was done.
     end_ns: Counter,
 }
 
 impl Thrift {
-    /// A job begins with workers asleep, who would stay awake for `awake_ns` after a job.
-    pub(crate) fn begin(&self, now_ns: u64, awake_ns: u64) {
+    pub(crate) fn new(worth_ns: u64) -> Self {
+        let last_job_ns = Counter::default();
+        last_job_ns.set(u64::MAX);
+        let (done_alone_ns, end_ns) = (Counter::default(), Counter::default());
+        Self { worth_ns, last_job_ns, done_alone_ns, end_ns }
+    }
+
+    /// A job begins with its workers asleep, who would stay awake for `awake_ns` after a job. `true`: wake them at once.
+    pub(crate) fn begin(&self, now_ns: u64, awake_ns: u64) -> bool {
         if now_ns.saturating_sub(self.end_ns.get()) > awake_ns {
             self.done_alone_ns.set(0); // they would have parked again
         }
+        self.last_job_ns.get() >= self.worth_ns || self.is_worth_it(0)
     }
 
     /// Whether so much more work is worth a wake-up.
     pub(crate) fn is_worth_it(&self, left_ns: u64) -> bool {
-        left_ns.saturating_add(self.done_alone_ns.get()) >= WORTH_A_WAKE_UP_NS
+        left_ns.saturating_add(self.done_alone_ns.get()) >= self.worth_ns
     }
 
     /// Some more work has been done alone.
@@ -37,9 +49,14 @@ impl Thrift {
         self.end_ns.set(now_ns);
     }
 
-    /// The workers have been woken.
+    /// The workers are woken.
     pub(crate) fn reset(&self) {
         self.done_alone_ns.set(0);
+    }
+
+    /// The job has taken the caller so long.
+    pub(crate) fn finish(&self, job_ns: u64) {
+        self.last_job_ns.set(job_ns);
     }
 }
 
@@ -48,6 +65,24 @@ mod tests {
     use super::*;
 
     const AWAKE: u64 = 160_000;
+
+    fn small_so_far() -> Thrift {
+        let thrift = Thrift::new(WORTH_A_WAKE_UP_NS);
+        thrift.finish(10_000);
+        thrift
+    }
+
+    #[test]
+    fn the_last_job_is_the_guess_for_the_next() {
+        let thrift = Thrift::new(WORTH_A_WAKE_UP_NS);
+        assert!(thrift.begin(0, AWAKE), "the first");
+        for (job_ns, worth) in
+            [(10_000, false), (10_000_000, true), (50_000, true), (49_999, false)]
+        {
+            thrift.finish(job_ns);
+            assert_eq!(thrift.begin(0, AWAKE), worth, "{job_ns}");
+        }
+    }
 
     /// Work, gap behind it; how many such jobs it takes until one is worth a wake-up, if any does.
     const CASES: &[(u64, u64, Option<u64>)] = &[
@@ -62,15 +97,15 @@ mod tests {
     #[test]
     fn small_jobs_in_a_row_are_worth_it() {
         for &(work, gap, expected) in CASES {
-            let thrift = Thrift::default();
+            let thrift = small_so_far();
             let mut now = 1_000_000_000;
             let worth = (0..100).find(|_| {
-                thrift.begin(now, AWAKE);
-                if thrift.is_worth_it(work) {
+                if thrift.begin(now, AWAKE) || thrift.is_worth_it(work) {
                     return true;
                 }
                 now += work;
                 thrift.add(work, now);
+                thrift.finish(work);
                 now += gap;
                 false
             });
@@ -80,7 +115,7 @@ mod tests {
 
     #[test]
     fn after_a_wake_up_it_begins_anew() {
-        let thrift = Thrift::default();
+        let thrift = small_so_far();
         thrift.begin(0, AWAKE);
         thrift.add(49_999, 1000);
         assert!(thrift.is_worth_it(1));

@@ -55,3 +55,12 @@ pub(crate) fn discard(payload: Payload) {
         std::mem::forget(again);
     }
 }
+
+/// Ends the process if it is dropped: where going on would let a job outlive what it borrows.
+pub(crate) struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}

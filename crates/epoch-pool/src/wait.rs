@@ -21,8 +21,11 @@ const YIELDING_BUDGET: u64 = 100;
 /// A turn is so long, so that a budget in turns means the same time on all machines.
 const TURN_NS: u64 = 40;
 
-/// How long a worker stays awake in a hot phase without any work: 100 ms, as a phase may be forgotten, or its caller blocked.
-const HOT_TURNS: u64 = if cfg!(all(test, loom)) { 2 } else { 100_000_000 / TURN_NS };
+/// How long a worker stays awake in a hot phase without any work, in nanoseconds: a phase may be forgotten, or its caller blocked.
+pub(crate) const HOT_NS: u64 = if cfg!(all(test, loom)) { 0 } else { 100_000_000 };
+
+/// About what a look takes where each one gives the CPU away, if nobody takes it.
+const YIELD_NS: u64 = 500;
 
 /// The number of CPUs is asked for at most once in so many nanoseconds: it takes some 30 µs on Linux, where the quota is in files.
 const CPUS_EVERY_NS: u64 = 50_000_000;
@@ -87,15 +90,11 @@ impl Spin {
 
     /// How long a worker stays awake without work, in nanoseconds.
     pub(crate) fn awake_ns(&self) -> u64 {
-        let turns =
-            if self.is_oversubscribed() { self.turns.min(YIELDING_BUDGET) } else { self.turns };
-        turns.saturating_mul(TURN_NS)
-    }
-
-    /// Looks that a worker has in a hot phase. Who has to share the CPUs had better not insist on them.
-    pub(crate) fn hot_budget(&self) -> u64 {
-        let budget = self.budget();
-        if self.is_oversubscribed() { budget } else { budget.max(HOT_TURNS * self.looks_per_turn) }
+        if self.is_oversubscribed() {
+            self.turns.min(YIELDING_BUDGET) * YIELD_NS
+        } else {
+            self.turns.saturating_mul(TURN_NS)
+        }
     }
 
     /// Looks before the CPU is offered: always, where there are more participants than CPUs.
@@ -130,6 +129,11 @@ impl Spin {
             spent += looks;
             thread::yield_now();
         }
+    }
+
+    /// Counts the CPUs anew, as the threads of the pool are all there now.
+    pub(crate) fn count_cpus_now(&self) {
+        self.cpus.set((self.parallelism)() as u64);
     }
 
     /// Counts the CPUs again, if that is due. For a waiter that has nothing better to do.
@@ -198,7 +202,7 @@ mod tests {
                 (0, 9, (false, 1)),
                 (5, 4, (true, 5)),
                 (5, 9, (false, 5)),
-                (100_000, 90_000, (true, 90_001)),
+                (1000, 900, (true, 901)),
             ] {
                 assert_eq!(looks(&spin, budget, ready_at), expected, "{cpus} {budget} {ready_at}");
             }
@@ -224,15 +228,23 @@ mod tests {
         assert!((1..=64).contains(&looks));
         let budgets = |turns, participants, cpus| {
             let spin = spin(turns, participants, cpus);
-            (spin.budget(), spin.hot_budget(), spin.looks_per_yield(), spin.is_oversubscribed())
+            (spin.budget(), spin.looks_per_yield(), spin.is_oversubscribed())
         };
-        let (hot, per_yield) = (HOT_TURNS * looks, 64 * looks);
-        assert_eq!(budgets(7, 2, 2), (7 * looks, hot, per_yield, false));
-        assert_eq!(budgets(0, 2, 2), (0, hot, per_yield, false));
-        assert_eq!(budgets(u64::MAX, 2, 2), (u64::MAX, u64::MAX, per_yield, false));
-        assert_eq!(budgets(u64::MAX, 3, 2), (YIELDING_BUDGET, YIELDING_BUDGET, 1, true));
-        assert_eq!(budgets(0, 3, 2), (0, 0, 1, true));
+        let per_yield = 64 * looks;
+        assert_eq!(budgets(7, 2, 2), (7 * looks, per_yield, false));
+        assert_eq!(budgets(0, 2, 2), (0, per_yield, false));
+        assert_eq!(budgets(u64::MAX, 2, 2), (u64::MAX, per_yield, false));
+        assert_eq!(budgets(u64::MAX, 3, 2), (YIELDING_BUDGET, 1, true));
+        assert_eq!(budgets(0, 3, 2), (0, 1, true));
         assert_eq!(budgets(7, 1, 1).0, 0);
+    }
+
+    #[test]
+    fn who_yields_stays_awake_for_as_long_as_that_takes() {
+        assert_eq!(spin(4000, 2, 2).awake_ns(), 160_000);
+        assert_eq!(spin(u64::MAX, 2, 2).awake_ns(), u64::MAX);
+        assert_eq!(spin(u64::MAX, 3, 2).awake_ns(), 50_000);
+        assert_eq!(spin(0, 3, 2).awake_ns(), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::home::{Found, Home};
 use crate::hot::Reading;
 use crate::sync::{Ordering, become_worker_of, fence, now_ns, thread};
 use crate::sys::leave;
+use crate::wait::HOT_NS;
 
 /// Offers of the CPU between two looks at whether its CPUs are to be counted: about half a millisecond.
 const OFFERS_PER_COUNT: u32 = 200;
@@ -19,7 +20,6 @@ const MOVES_EVERY_NS: u64 = 10_000_000;
 /// Runs worker `me` until [`Home::stop`].
 pub(crate) fn work(shared: &Shared, me: usize) {
     become_worker_of(shared.address());
-    shared.places.register(me);
     let mut worker = Worker::new(shared, me);
     while worker.wait_for_chunks() {
         shared.participate(me);
@@ -34,6 +34,8 @@ struct Worker<'a> {
     /// The heat when it last stayed awake or parked on account of it.
     heat: Reading,
     offers: u32,
+    /// Until when a hot phase keeps it awake in this wait.
+    hot_until_ns: Option<u64>,
     /// Offers in a row that found another participant on this CPU.
     crowded: u32,
     next_move_ns: u64,
@@ -47,6 +49,7 @@ impl<'a> Worker<'a> {
             home: shared.home(me),
             heat: shared.heat.read(),
             offers: 0,
+            hot_until_ns: None,
             crowded: 0,
             next_move_ns: 0,
         }
@@ -55,6 +58,7 @@ impl<'a> Worker<'a> {
     /// W1 to W3 of `dispatch.rs`. `false`: the worker is to end.
     fn wait_for_chunks(&mut self) -> bool {
         let (shared, home) = (self.shared, self.home);
+        self.hot_until_ns = None;
         if !shared.spin.until(|| home.look() != Found::Nothing, || self.budget()) {
             shared.spin.count_cpus();
             self.park();
@@ -89,13 +93,19 @@ impl<'a> Worker<'a> {
         let heat = heat.read();
         let has_cooled = heat.has_ended_since(self.heat);
         self.heat = heat;
-        if heat.is_hot() {
-            spin.hot_budget()
-        } else if has_cooled {
+        if heat.is_hot() && !spin.is_oversubscribed() && self.is_kept_awake() {
+            u64::MAX
+        } else if has_cooled && !heat.is_hot() {
             0
         } else {
             spin.budget()
         }
+    }
+
+    /// Whether it has not waited in a hot phase for too long.
+    fn is_kept_awake(&mut self) -> bool {
+        let now = now_ns();
+        now < *self.hot_until_ns.get_or_insert(now.saturating_add(HOT_NS))
     }
 
     /// Moves to another CPU, if it has been on that of the caller or of an earlier worker for a while.

@@ -40,7 +40,8 @@ fn this_thread() -> libc::pid_t {
 fn pool() -> (Pool, Vec<libc::pid_t>) {
     let threads = Arc::new(Mutex::new(vec![this_thread()]));
     let record = threads.clone();
-    let builder = Pool::builder().participants(2);
+    // Nobody else is to move them.
+    let builder = Pool::builder().participants(2).keep_apart(false);
     let pool = builder.on_worker_start(move |_| record.lock().unwrap().push(this_thread())).build();
     let threads = threads.lock().unwrap().clone();
     (pool.unwrap(), threads)

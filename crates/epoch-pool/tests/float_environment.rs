@@ -82,6 +82,28 @@ fn jobs_run_in_the_default_environment() {
     });
 }
 
+/// What runs inline does so by chance, of which nothing must depend.
+#[test]
+fn so_do_jobs_that_run_inline() {
+    watched(|| {
+        let seen = |environment| {
+            let pool = Pool::builder().float_environment(environment).build().unwrap();
+            control::write(control::OTHER);
+            let is_default = std::sync::atomic::AtomicBool::new(false);
+            pool.run_rows(5, |_| {
+                let default = control::read() == control::DEFAULT;
+                is_default.store(default, std::sync::atomic::Ordering::Relaxed);
+            });
+            let after = control::read();
+            control::write(control::DEFAULT);
+            assert_eq!(after, control::OTHER);
+            is_default.into_inner()
+        };
+        assert!(seen(FloatEnvironment::Default));
+        assert!(!seen(FloatEnvironment::AsFound));
+    });
+}
+
 #[test]
 fn or_in_what_they_find() {
     watched(|| {

@@ -44,11 +44,13 @@ pub(super) fn leave(here: u32, taken: impl Iterator<Item = u32>) -> bool {
         free.clone_from(&mask);
         remove(&mut free, here);
     }
-    let moved = free.iter().any(|word| *word != 0) && set_mask(&free);
-    if moved {
-        give_back(&mask);
+    if free.iter().all(|word| *word == 0) || !set_mask(&free) {
+        return false;
     }
-    moved
+    if mask_of(0).as_ref() == Some(&free) {
+        give_back(&mask);
+    } // else somebody has given us another mask meanwhile, which is to stay
+    true
 }
 
 /// A thread that may run on all CPUs of its cpuset is given all that there are, as the kernel would otherwise remember those of

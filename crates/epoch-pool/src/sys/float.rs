@@ -63,9 +63,7 @@ mod imp {
     pub(super) fn write(control: Control) {
         // SAFETY: loads four bytes, from `control`, which is `DEFAULT` or was read from the register, so no reserved bit is
         // set. Not `nomem`: nothing that loads or stores moves across.
-        unsafe {
-            asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack, preserves_flags))
-        };
+        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack)) };
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::dispatch::{CALLER, Dispatcher, Options};
 use crate::places::Places;
@@ -18,6 +21,7 @@ fn dispatcher() -> Dispatcher {
         with_times: false,
         default_floats: true,
         keep_apart: false,
+        worth_a_wake_up_ns: 50_000,
     };
     Dispatcher::new(PARTICIPANTS, options)
 }
@@ -172,4 +176,58 @@ fn late_workers_and_steals_are_counted() {
     assert_eq!((statistics.dispatches, statistics.invited, statistics.late), (1, 3, 2));
     assert!(statistics.steals >= 3, "from the caller, and from 2 and 3: {statistics:?}");
     assert_eq!((statistics.panics, statistics.unparks, statistics.parks), (0, 0, 0));
+}
+
+/// Threads that park until the test ends, in the place of workers.
+fn sleepers(pool: &Dispatcher) -> (Vec<JoinHandle<()>>, Arc<AtomicBool>) {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let sleep = |worker| {
+        pool.shared().home(worker).set_asleep(true);
+        let is_over = is_over.clone();
+        std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::park();
+            }
+        })
+    };
+    ((1..PARTICIPANTS).map(sleep).collect(), is_over)
+}
+
+/// Jobs in a row whose workers are all asleep: their work; whether it wakes them.
+const JOBS: &[(Duration, bool)] = &[
+    (Duration::ZERO, true), // nothing is known of them yet
+    (Duration::ZERO, false),
+    (Duration::from_millis(2), true), // found out after a chunk of sixty-four
+    (Duration::from_millis(2), true), // as the last one was
+    (Duration::ZERO, true),
+    (Duration::ZERO, false),
+];
+
+#[test]
+fn parked_workers_are_woken_for_what_is_worth_it() {
+    let pool = dispatcher();
+    let (threads, is_over) = sleepers(&pool);
+    let wake_ups = || pool.shared().counters.statistics(&pool.shared().spin).unparks;
+    for (index, &(work, wakes)) in JOBS.iter().enumerate() {
+        let before = wake_ups();
+        let job = |_participant: usize, chunks: Range<u32>| {
+            let start = Instant::now();
+            while start.elapsed() < work / 64 * chunks.len() as u32 {}
+        };
+        let split = Split::shared(64, PARTICIPANTS).unwrap();
+        pool.try_caller().unwrap().dispatch(&threads, split, &job).unwrap();
+        assert_eq!(wake_ups() - before, if wakes { 3 } else { 0 }, "job {index}");
+    }
+    // In a hot phase, and for pinned chunks, whatever the size.
+    pool.shared().heat.begin();
+    let before = wake_ups();
+    let nothing = |_participant: usize, _chunks: Range<u32>| {};
+    let split = Split::shared(64, PARTICIPANTS).unwrap();
+    pool.try_caller().unwrap().dispatch(&threads, split, &nothing).unwrap();
+    assert_eq!(wake_ups() - before, 3);
+    is_over.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.thread().unpark();
+        thread.join().unwrap();
+    }
 }

@@ -272,3 +272,16 @@ fn a_busy_pool_refuses_or_runs() {
         work(&pool);
     });
 }
+
+/// Jobs that are too small to wake the worker for, which comes by all the same, or parks meanwhile.
+#[test]
+fn a_small_job_leaves_its_worker_asleep() {
+    model(2, || {
+        let pool = Pool::builder().workers(1).spin_budget(0).worth_a_wake_up_ns(u64::MAX);
+        let pool = pool.build().unwrap();
+        let rows = Rows::new(2);
+        pool.run_rows(2, |range| rows.add(range, 1)); // wakes it, as nothing is known of such jobs
+        pool.run_rows(2, |range| rows.add(range, 10));
+        assert_eq!(rows.values(), [11; 2]);
+    });
+}

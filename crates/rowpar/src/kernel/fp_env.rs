@@ -66,7 +66,7 @@ mod imp {
         // SAFETY: loads four bytes, from `control`. The value is `DEFAULT` or was read from the register,
         // so it has no reserved bits. Not `nomem`: nothing that loads or stores is moved across.
         unsafe {
-            asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack, preserves_flags));
+            asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack));
         }
     }
 }
