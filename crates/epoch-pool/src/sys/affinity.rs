@@ -100,7 +100,7 @@ fn mask_of(thread: u64) -> Option<Vec<usize>> {
     None
 }
 
-#[cfg(all(test, not(loom), not(miri)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,6 +1,6 @@
 //! What depends on the operating system or the CPU, each with a fallback that does nothing.
 
-#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri), not(all(test, loom))))]
 mod affinity;
 mod float;
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]

@@ -64,7 +64,7 @@ fn two_jobs(n_workers: usize, n_rows: usize) {
 
 #[test]
 fn rows_run_once_and_are_seen_by_the_caller() {
-    model(3, || two_jobs(1, 2));
+    model(2, || two_jobs(1, 2));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_home_of_two_chunks_is_shared_with_a_thief() {
 
 #[test]
 fn two_workers_share_a_job() {
-    model(2, || {
+    model(1, || {
         let pool = pool(2);
         let rows = Rows::new(3);
         pool.run_rows(3, |range| rows.add(range, 1));
