@@ -99,7 +99,7 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) places: std::sync::Arc<Places>,
     pub(crate) spin: Spin,
-    thrift: CachePadded<Thrift>,
+    pub(crate) thrift: CachePadded<Thrift>,
     /// Jobs run under the default floating-point environment.
     default_floats: bool,
     /// Workers leave a CPU that they share with another participant.

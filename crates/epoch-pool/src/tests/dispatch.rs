@@ -15,13 +15,17 @@ use crate::wait::Spin;
 const PARTICIPANTS: usize = 4;
 
 fn dispatcher() -> Dispatcher {
+    dispatcher_that_wakes_for(50_000)
+}
+
+fn dispatcher_that_wakes_for(worth_a_wake_up_ns: u64) -> Dispatcher {
     let options = Options {
         spin: Spin::new(0, PARTICIPANTS, Box::new(|| 1)),
         places: Arc::new(Places::new(PARTICIPANTS)),
         with_times: false,
         default_floats: true,
         keep_apart: false,
-        worth_a_wake_up_ns: 50_000,
+        worth_a_wake_up_ns,
     };
     Dispatcher::new(PARTICIPANTS, options)
 }
@@ -193,41 +197,46 @@ fn sleepers(pool: &Dispatcher) -> (Vec<JoinHandle<()>>, Arc<AtomicBool>) {
     ((1..PARTICIPANTS).map(sleep).collect(), is_over)
 }
 
-/// Jobs in a row whose workers are all asleep: their work; whether it wakes them.
-const JOBS: &[(Duration, bool)] = &[
-    (Duration::ZERO, true), // nothing is known of them yet
-    (Duration::ZERO, false),
-    (Duration::from_millis(2), true), // found out after a chunk of sixty-four
-    (Duration::from_millis(2), true), // as the last one was
-    (Duration::ZERO, true),
-    (Duration::ZERO, false),
+/// The work that is worth a wake-up in this pool; what the last job is said to have taken; whether the next one wakes anybody.
+const JOBS: &[(u64, u64, bool)] = &[
+    (0, 0, true),
+    (1, 0, true),                 // found out after a chunk of sixty-four
+    (1_000_000, 2_000_000, true), // as the last one was
+    (u64::MAX, u64::MAX, true),   // nothing is known yet
+    (u64::MAX, 2_000_000, false),
+    (u64::MAX, 0, false),
 ];
 
 #[test]
 fn parked_workers_are_woken_for_what_is_worth_it() {
-    let pool = dispatcher();
-    let (threads, is_over) = sleepers(&pool);
-    let wake_ups = || pool.shared().counters.statistics(&pool.shared().spin).unparks;
-    for (index, &(work, wakes)) in JOBS.iter().enumerate() {
-        let before = wake_ups();
-        let job = |_participant: usize, chunks: Range<u32>| {
-            let start = Instant::now();
-            while start.elapsed() < work / 64 * chunks.len() as u32 {}
+    for &(worth_a_wake_up_ns, last_job_ns, wakes) in JOBS {
+        let pool = dispatcher_that_wakes_for(worth_a_wake_up_ns);
+        let (threads, is_over) = sleepers(&pool);
+        let statistics = || pool.shared().counters.statistics(&pool.shared().spin);
+        let run = |split| {
+            let before = statistics();
+            let job = |_participant: usize, _chunks: Range<u32>| {
+                let start = Instant::now();
+                while start.elapsed() < Duration::from_micros(1) {} // more than the clock's step
+            };
+            pool.try_caller().unwrap().dispatch(&threads, split, &job).unwrap();
+            (statistics().unparks - before.unparks, statistics().alone - before.alone)
         };
-        let split = Split::shared(64, PARTICIPANTS).unwrap();
-        pool.try_caller().unwrap().dispatch(&threads, split, &job).unwrap();
-        assert_eq!(wake_ups() - before, if wakes { 3 } else { 0 }, "job {index}");
-    }
-    // In a hot phase, and for pinned chunks, whatever the size.
-    pool.shared().heat.begin();
-    let before = wake_ups();
-    let nothing = |_participant: usize, _chunks: Range<u32>| {};
-    let split = Split::shared(64, PARTICIPANTS).unwrap();
-    pool.try_caller().unwrap().dispatch(&threads, split, &nothing).unwrap();
-    assert_eq!(wake_ups() - before, 3);
-    is_over.store(true, Ordering::Relaxed);
-    for thread in threads {
-        thread.thread().unpark();
-        thread.join().unwrap();
+        let split = || Split::shared(64, PARTICIPANTS).unwrap();
+        pool.shared().thrift.finish(last_job_ns);
+        let expected = if wakes { (3, 0) } else { (0, 1) };
+        assert_eq!(run(split()), expected, "{worth_a_wake_up_ns} {last_job_ns}");
+        // In a hot phase, and where not all are asleep, whatever the size.
+        pool.shared().thrift.finish(0);
+        pool.shared().heat.begin();
+        assert_eq!(run(split()), (3, 0));
+        pool.shared().heat.end();
+        pool.shared().home(2).set_asleep(false);
+        assert_eq!(run(split()), (2, 0));
+        is_over.store(true, Ordering::Relaxed);
+        for thread in threads {
+            thread.thread().unpark();
+            thread.join().unwrap();
+        }
     }
 }
