@@ -63,7 +63,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The spin budget of [`Pool::new`], in turns. A turn is about 40 ns on every machine, so this is 160 µs: a few times what
+    /// The spin budget of [`Pool::new`], in turns. A turn is about 40 ns, so this is 160 µs: a few times what
     /// it takes to wake a thread.
     pub const DEFAULT_SPIN: u32 = 4000;
 
