@@ -62,7 +62,7 @@ impl GroupMask {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowsFacts {
     /// What `GetLogicalProcessorInformationEx` gives for `RelationAll`, followed by what it gives for
-    /// `RelationNumaNodeEx` where that exists.
+    /// `RelationNumaNodeEx` where that exists. Processors of groups above 255 are left out.
     pub records: Vec<u8>,
     /// Whether the records are those of a 32-bit process, whose masks have 4 bytes.
     pub is_32_bit: bool,
