@@ -283,6 +283,20 @@ fn cores_that_overlap_or_are_missing() {
 }
 
 #[test]
+fn a_core_as_large_as_a_record_can_be_is_none() {
+    let mut machine = Buffer::new();
+    machine.core(0, 0, 0b11);
+    // A quarter of a megabyte in which every other processor of every group is of the second core.
+    let masks = (0..16_384).map(|group| (group, 0x5555_5555_5555_5550)).collect::<Vec<_>>();
+    machine.processor(0, 0, &masks);
+    let topology = CpuTopology::from_windows(&machine.facts());
+    // Groups above 255 are none.
+    assert_eq!(topology.len(), 256 * 30 + 2);
+    assert_eq!(topology.cores().len(), 256 * 30 + 1);
+    assert_eq!(topology.notes(), [Note::CoreTooLarge { cpu: 4, count: 256 * 30 }]);
+}
+
+#[test]
 fn bytes_that_end_early_or_make_no_sense() {
     let whole = laptop_2p8e(8).facts();
     for length in 0..whole.records.len() {
