@@ -76,8 +76,9 @@ impl Snapshot {
     /// The files of the running system, or of another one whose `sys/` and `proc/` lie under `root`.
     ///
     /// Of `/proc/cpuinfo`, of the process's status file and of its table of mounts only the lines that matter are taken,
-    /// and of the flags of CPUs only whether there is a hypervisor. No name of the host and no serial number gets into it;
-    /// names of cgroups do, as limits are found by them.
+    /// and of the flags of CPUs only whether there is a hypervisor. There is no serial number in it. The names of cgroups are, as
+    /// limits are found by them, with `host` in place of the host's own name where that is a word of theirs: look before you
+    /// publish.
     ///
     /// ```
     /// use std::path::Path;
@@ -119,6 +120,10 @@ impl Snapshot {
     /// The content of a file.
     pub(crate) fn file(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path).map(Vec::as_slice)
+    }
+
+    pub(crate) fn has_directory(&self, path: &str) -> bool {
+        self.directories.contains_key(path)
     }
 
     /// The names in a directory; none if there is no such directory.

@@ -226,8 +226,13 @@ fn components(path: &str) -> Option<Vec<String>> {
     sound.then(|| names().map(str::to_owned).collect())
 }
 
+/// Writes a path as mount tables do.
+pub(super) fn escape(path: &str) -> String {
+    path.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('\n', "\\012")
+}
+
 /// Undoes the octal escapes of mount tables: `\040` is a space.
-fn unescape(field: &str) -> String {
+pub(super) fn unescape(field: &str) -> String {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -336,6 +341,10 @@ mod tests {
         ];
         for (field, expected) in CASES {
             assert_eq!(unescape(field), *expected);
+        }
+        for path in ["a b", "\\", "\\040", "\t\n", "ab"] {
+            assert_eq!(unescape(&escape(path)), path);
+            assert!(!escape(path).contains([' ', '\t', '\n']));
         }
     }
 }
