@@ -5,6 +5,7 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::pinned::Pin;
 use crate::stats::median;
@@ -15,6 +16,13 @@ const BLOCK_LEN: u64 = 50;
 const N_BLOCKS: u64 = 200;
 /// Blocks until both threads have settled on a CPU.
 const N_WARM_UP: u64 = 50;
+/// Where round trips take context switches, on a busy machine or on one CPU, the blocks would take many seconds. After this
+/// time no further one is started, once there are a few.
+const TIME_LIMIT: Duration = Duration::from_millis(200);
+const N_FEW: u64 = 8;
+
+/// A round that is never played: the other thread returns.
+const STOP: u64 = u64::MAX;
 
 /// A counter on cache lines of its own.
 #[repr(align(128))]
@@ -56,6 +64,14 @@ impl Word {
 /// assert!(benches::round_trip::measure_ns() > 0.0);
 /// ```
 pub fn measure_ns() -> f64 {
+    let times = times_ns(TIME_LIMIT);
+    // A series that was cut short has settled after half of it, or not at all.
+    let settled = (N_WARM_UP as usize).min(times.len() / 2);
+    median(&times[settled..])
+}
+
+/// The time of a round trip in each block.
+fn times_ns(limit: Duration) -> Vec<f64> {
     let (ping, pong) = (Word::default(), Word::default());
     let (_, cpus) = cpu_topology::resolve_threads_and_affinity(2);
     // Two threads on one CPU, which a busy neighbour makes likely, would show the scheduler and not the line.
@@ -63,8 +79,11 @@ pub fn measure_ns() -> f64 {
     thread::scope(|scope| {
         scope.spawn(|| {
             let _pin = pin(1);
-            for round in 1..=BLOCK_LEN * (N_WARM_UP + N_BLOCKS) {
+            for round in 1.. {
                 ping.wait_for(round);
+                if ping.has_reached(STOP) {
+                    break;
+                }
                 pong.set(round);
             }
         });
@@ -77,14 +96,25 @@ pub fn measure_ns() -> f64 {
             let first = index * BLOCK_LEN + 1;
             time_ns(|| (first..first + BLOCK_LEN).for_each(round_trip)) / BLOCK_LEN as f64
         };
-        let times: Vec<f64> = (0..N_WARM_UP + N_BLOCKS).map(block).collect();
-        median(&times[N_WARM_UP as usize..])
+        let start = Instant::now();
+        let in_time = |index: &u64| *index < N_FEW || start.elapsed() < limit;
+        let times = (0..N_WARM_UP + N_BLOCKS).take_while(in_time).map(block).collect();
+        ping.set(STOP);
+        times
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_bounds_the_work_and_leaves_a_few_blocks() {
+        assert_eq!(times_ns(Duration::ZERO).len() as u64, N_FEW);
+        let times = times_ns(TIME_LIMIT);
+        assert!((N_FEW..=N_WARM_UP + N_BLOCKS).contains(&(times.len() as u64)));
+        assert!(times.iter().all(|time| *time > 0.0));
+    }
 
     #[test]
     fn a_word_is_waited_for() {

@@ -1,9 +1,13 @@
 //! From "who names whom as a sibling" to physical cores.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpu_set::CpuSet;
+
+/// No core has more logical CPUs: there have been 8, and a virtual machine may make up some more. A longer list is that of
+/// something else, or junk; and as each CPU of a core has a set, work and memory grow with the square of this.
+pub(crate) const MAX_CPUS_OF_CORE: usize = 64;
 
 /// The logical CPUs that share one core's execution units, as far as the process may run on them.
 ///
@@ -47,25 +51,26 @@ impl PhysicalCore {
 /// Cores out of sibling sets, one set per allowed CPU, and the CPUs whose sets contradict others.
 ///
 /// Two CPUs share a core only if each of them names the other: an unknown (empty) or contradicted set merges nothing.
+/// A set of more than [`MAX_CPUS_OF_CORE`] counts as unknown.
 /// Where the relation is not one of groups (A with B, B with C, A not with C), all CPUs concerned stay alone.
 /// The result is a partition of the keys, ordered by lowest CPU; every core is of class 0.
 pub(crate) fn partition(siblings: &BTreeMap<usize, CpuSet>) -> (Vec<PhysicalCore>, Vec<usize>) {
     let allowed = siblings.keys().copied().collect::<CpuSet>();
-    let mut contradicted = Vec::new();
+    let mut cores = agreed_by_all(siblings, &allowed);
+    let placed = cores.iter().flat_map(|core| core.cpus.iter()).collect::<CpuSet>();
+    let mut contradicted = BTreeSet::new();
     let mut mutual = BTreeMap::new();
-    for (&cpu, named) in siblings {
-        let named_and_allowed = named.intersection(&allowed);
-        let agrees = |other: &usize| {
-            *other == cpu || siblings.get(other).is_some_and(|back| back.contains(cpu))
-        };
-        let agreed = named_and_allowed.iter().filter(agrees).chain([cpu]).collect::<CpuSet>();
-        if named_and_allowed.iter().any(|other| !agreed.contains(other)) {
-            contradicted.push(cpu);
+    for (&cpu, named) in siblings.iter().filter(|(cpu, _)| !placed.contains(**cpu)) {
+        let named_and_allowed = believed(named).filter(|other| allowed.contains(*other));
+        let agrees = |other: &usize| siblings.get(other).is_some_and(|back| believes(back, cpu));
+        let (agreed, other): (Vec<_>, Vec<_>) =
+            named_and_allowed.filter(|other| *other != cpu).partition(agrees);
+        if !other.is_empty() {
+            contradicted.insert(cpu);
         }
-        mutual.insert(cpu, agreed);
+        mutual.insert(cpu, agreed.into_iter().chain([cpu]).collect::<CpuSet>());
     }
 
-    let mut cores = Vec::new();
     for (&cpu, group) in &mutual {
         let is_group =
             group.len() == 1 || group.iter().all(|other| mutual.get(&other) == Some(group));
@@ -73,15 +78,45 @@ pub(crate) fn partition(siblings: &BTreeMap<usize, CpuSet>) -> (Vec<PhysicalCore
             continue; // its core was made when its lowest CPU was met
         }
         let cpus = if is_group { group.clone() } else { CpuSet::from_iter([cpu]) };
-        if !is_group && !contradicted.contains(&cpu) {
-            contradicted.push(cpu);
+        if !is_group {
+            contradicted.insert(cpu);
         }
-        let named = siblings.get(&cpu).map_or(0, |set| set.len() + usize::from(!set.contains(cpu)));
+        let named = siblings.get(&cpu).filter(|set| is_core(set));
+        let named = named.map_or(0, |set| set.len() + usize::from(!set.contains(cpu)));
         let siblings_total = if is_group { named.max(cpus.len()) } else { 1 };
         cores.push(PhysicalCore { cpus, siblings_total, class: 0 });
     }
-    contradicted.sort_unstable();
-    (cores, contradicted)
+    cores.sort_unstable_by_key(PhysicalCore::first_cpu);
+    (cores, contradicted.into_iter().collect())
+}
+
+/// Cores whose CPUs all name the very same set, themselves in it: nearly all cores of nearly all machines.
+fn agreed_by_all(siblings: &BTreeMap<usize, CpuSet>, allowed: &CpuSet) -> Vec<PhysicalCore> {
+    let core = |(cpu, named): (&usize, &CpuSet)| {
+        let mut members = believed(named).filter(|other| allowed.contains(*other));
+        let is_first = members.next() == Some(*cpu);
+        let is_core = is_first && members.all(|other| siblings.get(&other) == Some(named));
+        is_core.then(|| PhysicalCore {
+            cpus: believed(named).filter(|other| allowed.contains(*other)).collect(),
+            siblings_total: named.len(),
+            class: 0,
+        })
+    };
+    siblings.iter().filter_map(core).collect()
+}
+
+/// Whether so many CPUs can be those of one core.
+pub(crate) fn is_core(named: &CpuSet) -> bool {
+    named.len() <= MAX_CPUS_OF_CORE
+}
+
+/// The CPUs named, none if they are too many for a core.
+fn believed(named: &CpuSet) -> impl Iterator<Item = usize> {
+    named.iter().take(if is_core(named) { MAX_CPUS_OF_CORE } else { 0 })
+}
+
+fn believes(named: &CpuSet, cpu: usize) -> bool {
+    is_core(named) && named.contains(cpu)
 }
 
 #[cfg(test)]
@@ -110,6 +145,12 @@ mod tests {
         // One wrong claim does not tear the others apart, whoever makes it.
         (&[(0, "0-2"), (1, "0-1"), (2, "2")], &["0-1", "2"], &[0]),
         (&[(0, "0-1"), (1, "0-1"), (2, "0-2")], &["0-1", "2"], &[2]),
+        // As many as a core may have, and one more, which no core has.
+        (&[(0, "0-63"), (1, "0-63")], &["0-1"], &[]),
+        (&[(0, "0-64"), (1, "0-64")], &["0", "1"], &[]),
+        (&[(0, "0-64"), (1, "0-1")], &["0", "1"], &[1]),
+        // A core that all its CPUs name, beside one that claims some of them.
+        (&[(0, "0,2"), (1, "1-2"), (2, "0,2")], &["0,2", "1"], &[1]),
         // Foreign ids only (a container that renumbers nothing).
         (&[(1, "1,5"), (4, "0,4")], &["1", "4"], &[]),
     ];
@@ -134,5 +175,11 @@ mod tests {
         let totals =
             partition(&siblings).0.iter().map(|core| core.siblings_total).collect::<Vec<_>>();
         assert_eq!(totals, [2, 2, 1, 2]);
+    }
+
+    #[test]
+    fn a_set_that_is_no_core_adds_nothing_to_the_total() {
+        let siblings = BTreeMap::from([(3, (0..=MAX_CPUS_OF_CORE).collect::<CpuSet>())]);
+        assert_eq!(partition(&siblings).0[0].siblings_total, 1);
     }
 }

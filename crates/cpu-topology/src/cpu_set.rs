@@ -40,6 +40,11 @@ impl CpuSet {
         Self { ranges: merged }
     }
 
+    /// The CPUs in any of these sets.
+    pub(crate) fn union_of<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
+        Self::from_ranges(sets.into_iter().flat_map(|set| set.ranges.iter().copied()).collect())
+    }
+
     /// The ids, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.ranges.iter().flat_map(|&(first, last)| first..=last)

@@ -30,7 +30,8 @@ pub enum ParseError {
     TooLong,
     /// There is nothing in it.
     Empty,
-    /// This line of a snapshot, counted from 1, is no path and content with a tab between them.
+    /// This line of a snapshot, counted from 1, is no path and content with a tab between them, or the path is longer
+    /// or deeper than any.
     NotAFile {
         /// The line.
         line: usize,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::apple::{SysctlSource, integer, text};
 use crate::class::Speeds;
+use crate::cores::is_core;
 use crate::cpu_list::parse_cpu_list;
 use crate::cpu_set::CpuSet;
 use crate::note::Note;
@@ -18,7 +19,10 @@ use crate::topology::CpuTopology;
 const TOPOLOGY: &str = "kern.sched.topology_spec";
 
 /// More CPUs than any such machine has.
-const MAX_CPUS: u64 = 4096;
+const MAX_CPUS: usize = 4096;
+
+/// More groups than such a machine can have, which are cores, their caches and nodes, most of them the same twice at most.
+const MAX_GROUPS: usize = 4 * MAX_CPUS;
 
 /// A group of CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,13 +46,20 @@ pub(crate) fn read(source: &impl SysctlSource, mask: Option<&CpuSet>) -> CpuTopo
     };
 
     let mut siblings = allowed.iter().map(|cpu| (cpu, CpuSet::new())).collect::<BTreeMap<_, _>>();
+    let mut notes = Vec::new();
     for core in groups.iter().filter(|group| group.is_core) {
-        for cpu in core.cpus.intersection(&allowed).iter() {
-            siblings.insert(cpu, core.cpus.clone());
+        if !is_core(&core.cpus) {
+            let cpu = core.cpus.first().unwrap_or(0);
+            notes.push(Note::CoreTooLarge { cpu, count: core.cpus.len() });
+            continue;
+        }
+        for cpu in core.cpus.iter() {
+            if let Some(of_cpu) = siblings.get_mut(&cpu) {
+                of_cpu.clone_from(&core.cpus);
+            }
         }
     }
     let mut topology = CpuTopology::build(&siblings, found, &Speeds::unknown());
-    let mut notes = Vec::new();
     if mask.is_none() {
         notes.push(Note::AllowedGuessed { source: found });
     }
@@ -74,27 +85,33 @@ pub(crate) fn read(source: &impl SysctlSource, mask: Option<&CpuSet>) -> CpuTopo
 
 /// The CPUs of all groups, else as many as there are.
 fn online(source: &impl SysctlSource, groups: &[Group]) -> CpuSet {
-    let grouped = groups.iter().flat_map(|group| group.cpus.iter()).collect::<CpuSet>();
+    let grouped = CpuSet::union_of(groups.iter().map(|group| &group.cpus));
     if !grouped.is_empty() {
         return grouped;
     }
     let count = integer(source, "kern.smp.cpus").or_else(|| integer(source, "hw.ncpu"));
-    let count = count.filter(|count| (1..=MAX_CPUS).contains(count)).unwrap_or(0);
-    (0..count as usize).collect()
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    (0..count.filter(|count| *count <= MAX_CPUS).unwrap_or(0)).collect()
 }
 
-/// The groups in the text, whatever it holds: what is no tag of these is passed over.
+/// The groups in the text, whatever it holds: what is no tag of these is passed over, and so are CPUs and groups of which there
+/// are more than any machine has.
 fn groups(text: &str) -> Vec<Group> {
+    let possible = CpuSet::from_ranges(vec![(0, MAX_CPUS - 1)]);
     let (mut done, mut open) = (Vec::new(), Vec::<Group>::new());
     for piece in text.split('<').skip(1) {
         let Some((tag, content)) = piece.split_once('>') else { continue };
         let name = tag.split_ascii_whitespace().next().unwrap_or("");
+        let n_groups = done.len() + open.len();
         match (name, open.last_mut()) {
+            ("group", _) if n_groups == MAX_GROUPS => break,
             ("group", _) => {
                 let level = attribute(tag, "cache-level").and_then(|level| level.parse().ok());
                 open.push(Group { cache_level: level.unwrap_or(0), ..Group::default() });
             }
-            ("cpu", Some(group)) => group.cpus = parse_cpu_list(content).unwrap_or_default(),
+            ("cpu", Some(group)) => {
+                group.cpus = parse_cpu_list(content).unwrap_or_default().intersection(&possible);
+            }
             ("flag", Some(group)) => match attribute(tag, "name") {
                 Some("THREAD" | "SMT" | "HTT") => group.is_core = true,
                 Some("NODE") => group.is_node = true,
@@ -188,6 +205,21 @@ mod tests {
         assert!(read(&Played(Vec::new()), None).is_empty());
         let mask = [2, 5].into_iter().collect();
         assert_eq!(cores(&read(&Played(Vec::new()), Some(&mask))), ["2", "5"]);
+    }
+
+    #[test]
+    fn more_than_any_machine_has_is_left_out() {
+        let topology = read_text(&group(3, "0-1048575", &["THREAD"], &[]), None);
+        assert_eq!((topology.len(), topology.cores().len()), (MAX_CPUS, MAX_CPUS));
+        assert!(topology.notes().contains(&Note::CoreTooLarge { cpu: 0, count: MAX_CPUS }));
+        assert!(read_text(&group(3, "4096-5000", &[], &[]), None).is_empty());
+
+        assert_eq!(groups(&"<group></group>".repeat(MAX_GROUPS + 1)).len(), MAX_GROUPS);
+        let nested = format!("{}{}", "<group>".repeat(100_000), "</group>".repeat(100_000));
+        assert!(groups(&nested).len() <= MAX_GROUPS);
+        // Groups that name the same CPUs again cost no more than once for each CPU.
+        let same = group(3, "0-4095", &[], &[]).repeat(1_000);
+        assert_eq!(read_text(&same, None).len(), MAX_CPUS);
     }
 
     #[test]

@@ -42,6 +42,13 @@ pub enum Note {
         /// The CPU.
         cpu: usize,
     },
+    /// This CPU is said to share its core with more CPUs than any core has; its siblings count as unknown.
+    CoreTooLarge {
+        /// The CPU, or the lowest one of such a core.
+        cpu: usize,
+        /// How many CPUs the core would have.
+        count: usize,
+    },
     /// No CPU has a list of siblings; what shares a core was taken from this instead.
     CoresGuessed {
         /// Where the guess is from.
@@ -129,6 +136,9 @@ impl fmt::Display for Note {
             Self::Malformed { path, error } => write!(formatter, "{}: {error}", path.display()),
             Self::SiblingsDisagree { cpu } => {
                 write!(formatter, "cpu{cpu}: its siblings do not name it as theirs; kept apart")
+            }
+            Self::CoreTooLarge { cpu, count } => {
+                write!(formatter, "cpu{cpu}: a core of {count} CPUs is none; its siblings are unknown")
             }
             Self::CoresGuessed { from } => {
                 write!(formatter, "no sibling lists; cores guessed from {from}")

@@ -75,8 +75,9 @@ impl PlanRequest {
     }
 
     /// Whether the thread that hands out work gets a CPU of its own, if the pool is sized automatically and has more than
-    /// two workers. It gets a core that no worker has (of efficiency cores, say), if the quota pays for one thread more;
-    /// else the core of the last worker, and the pool has one worker fewer.
+    /// two workers. It gets a CPU of a core that has no worker (of efficiency cores, say), if the quota pays for one thread
+    /// more; else the CPU of the last worker, and the pool has one worker fewer. With more than one worker per core, that CPU
+    /// may be of a core that keeps another worker.
     #[must_use]
     pub fn reserve_coordinator(self, reserve_coordinator: bool) -> Self {
         Self { reserve_coordinator, ..self }

@@ -9,10 +9,16 @@ use std::sync::Arc;
 use crate::error::ParseError;
 use crate::linux::{self, Collected};
 
+/// No path can be longer (`PATH_MAX`).
+pub(crate) const MAX_PATH: usize = 4096;
+
+/// Names on a path. All directories on it are kept, so a text of deep paths would need many times its own length.
+pub(crate) const MAX_DEPTH: usize = 64;
+
 /// The few files of a Linux machine that describe its CPUs and the limits of a process.
 ///
 /// As text it has one line for each file: the path without its leading slash, a tab, and the content, in which a newline is
-/// written `\n` and a backslash `\\`. A path with a slash at its end, and nothing after the tab, is a directory. Empty
+/// written `\n` and a backslash `\\`. A path has at most 4,096 bytes and 64 names. A path with a slash at its end, and nothing after the tab, is a directory. Empty
 /// lines and lines that start with `#` are comments.
 ///
 /// ```
@@ -70,8 +76,9 @@ impl Snapshot {
     /// The files of the running system, or of another one whose `sys/` and `proc/` lie under `root`.
     ///
     /// Of `/proc/cpuinfo`, of the process's status file and of its table of mounts only the lines that matter are taken,
-    /// and of the flags of CPUs only whether there is a hypervisor. No name of the host and no serial number gets into it;
-    /// names of cgroups do, as limits are found by them.
+    /// and of the flags of CPUs only whether there is a hypervisor. There is no serial number in it. The names of cgroups are, as
+    /// limits are found by them, with `host` in place of the host's own name where that is a word of theirs: look before you
+    /// publish.
     ///
     /// ```
     /// use std::path::Path;
@@ -81,7 +88,9 @@ impl Snapshot {
     /// assert!(Snapshot::take(Path::new("/no/such/directory")).is_empty());
     /// ```
     pub fn take(root: &Path) -> Self {
-        let Collected { files, folders } = linux::collect(root);
+        let Collected { mut files, mut folders } = linux::collect(root);
+        files.retain(|path, _| is_below_root(path));
+        folders.retain(|path| is_below_root(path));
         Self::new(files, folders)
     }
 
@@ -113,6 +122,10 @@ impl Snapshot {
         self.files.get(path).map(Vec::as_slice)
     }
 
+    pub(crate) fn has_directory(&self, path: &str) -> bool {
+        self.directories.contains_key(path)
+    }
+
     /// The names in a directory; none if there is no such directory.
     pub(crate) fn names(&self, directory: &str) -> Vec<String> {
         self.directories.get(directory).into_iter().flatten().cloned().collect()
@@ -134,9 +147,12 @@ impl fmt::Display for Snapshot {
     }
 }
 
-/// Whether every part of a path leads downwards.
+/// Whether every part of a path leads downwards, and it is one of those that a system can have and this text can hold.
 fn is_below_root(path: &str) -> bool {
-    path.split('/').all(|name| !matches!(name, "" | "." | ".."))
+    path.len() <= MAX_PATH
+        && path.split('/').count() <= MAX_DEPTH
+        && path.split('/').all(|name| !matches!(name, "" | "." | ".."))
+        && !path.contains(['\t', '\n'])
 }
 
 /// Undoes `\n` and `\\`; `None` for any other escape.
@@ -180,6 +196,19 @@ mod tests {
             assert_eq!(Snapshot::parse(text), expected, "text {text:?}");
         }
         assert_eq!(Snapshot::parse("# nothing\n\n"), Err(ParseError::Empty));
+    }
+
+    #[test]
+    fn paths_that_no_system_has() {
+        let deep = |names: usize| format!("{}\tx", vec!["a"; names].join("/"));
+        let long = |bytes: usize| format!("a/{}\tx", "b".repeat(bytes - 2));
+        for (fits, too_much) in [(deep(64), deep(65)), (long(4096), long(4097))] {
+            assert!(Snapshot::parse(&fits).is_ok());
+            let text = format!("{fits}\n{too_much}");
+            assert_eq!(Snapshot::parse(&text), Err(ParseError::NotAFile { line: 2 }));
+            let folder = too_much.replace("\tx", "/\t");
+            assert_eq!(Snapshot::parse(&folder), Err(ParseError::NotAFile { line: 1 }));
+        }
     }
 
     #[test]

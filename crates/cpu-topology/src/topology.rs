@@ -29,7 +29,8 @@ pub const SYSFS_CPU_ROOT: &str = "/sys/devices/system/cpu";
 /// goes back to the system. Building one never fails and never panics, whatever the files hold; what could not be
 /// found out is left out, and what was odd is in [`notes`](Self::notes).
 ///
-/// * A CPU whose siblings are not known, or contradicted by theirs, is a core of its own.
+/// * A CPU whose siblings are not known, or contradicted by theirs, is a core of its own; a list of more than 64 CPUs is none
+///   of siblings.
 /// * Classes are ordered by speed, 0 the fastest; without a signal there is one.
 /// * A sibling, package or core id is never used as an index, and ids may have gaps.
 ///

@@ -98,7 +98,8 @@ fn broken_lists_merge_only_what_both_sides_name() {
         (&[b"0-1\n", b""], &["0", "1"]),
         (&[b"1-0\n", b"0-1\n"], &["0", "1"]),
         (&[b"0-4294967295\n", b"0-4294967295\n"], &["0", "1"]),
-        (&[b"0-1048575\n", b"0-1048575\n"], &["0-1"]),
+        (&[b"0-63\n", b"0-63\n"], &["0-1"]),
+        (&[b"0-1048575\n", b"0-1048575\n"], &["0", "1"]),
         (&[b"\xff\xfe\x00", b"\x80"], &["0", "1"]),
         (&[b"-", b"-"], &["0", "1"]),
         (&[b"0-1", b"0-2", b"1-2"], &["0", "1", "2"]),
@@ -497,4 +498,31 @@ fn given_cpus_stand_as_they_are() {
     check_invariants(&topology);
     assert_eq!(cores(&topology), ["1", "2-3", "9"]);
     assert_eq!(topology.allowed_source(), AllowedSource::Given);
+}
+
+#[test]
+fn a_core_of_more_cpus_than_any_has_is_unknown() {
+    // A megabyte in which all processors are of one core, and one in which they are of cores as large as can be.
+    let cpuinfo = |cpus: usize, core: fn(usize) -> usize| {
+        let block = |cpu| format!("processor:{cpu}\nphysical id:0\ncore id:{}\n", core(cpu));
+        (0..cpus).map(block).collect::<String>()
+    };
+    let machine = Machine::new();
+    machine.online("0-24999").file("proc/cpuinfo", cpuinfo(25_000, |_| 7));
+    let topology = machine.read_online();
+    assert_eq!((topology.len(), topology.cores().len()), (25_000, 25_000));
+    assert!(topology.notes().contains(&Note::CoreTooLarge { cpu: 0, count: 25_000 }));
+    assert!(topology.notes().contains(&Note::SiblingsUnknown));
+
+    machine.file("proc/cpuinfo", cpuinfo(25_000, |cpu| cpu % 500));
+    let topology = machine.read_online();
+    assert_eq!(topology.cores().len(), 500);
+    assert_eq!(topology.cores()[499].cpus().len(), 50);
+
+    let machine = Machine::new();
+    machine.online("0-99").cpu(0, "topology/core_cpus_list", "0-99\n");
+    machine.cpu(1, "topology/core_cpus_list", "1-2\n").cpu(2, "topology/core_cpus_list", "1-2\n");
+    let topology = machine.read_online();
+    assert_eq!(topology.cores().len(), 99);
+    assert_eq!(topology.notes(), [Note::CoreTooLarge { cpu: 0, count: 100 }]);
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{CPU, Machine, check_invariants, classes, cores};
-use cpu_topology::{AllowedFrom, CpuTopology, Note, Signal};
+use cpu_topology::{AllowedFrom, CpuTopology, Note, Signal, Snapshot};
 
 const NODE: &str = "sys/devices/system/node";
 
@@ -241,4 +241,16 @@ fn a_sandbox_without_sys_says_what_it_does_not_know() {
     assert!(topology.notes().contains(&Note::SiblingsUnknown));
     assert!(topology.last_level_caches().is_empty() && topology.numa_nodes().is_empty());
     assert_eq!((topology.online(), topology.is_virtualized()), (None, None));
+}
+
+#[test]
+fn a_snapshot_keeps_the_hypervisor_of_a_device_tree() {
+    let machine = singles(2);
+    machine.folder("proc/device-tree/hypervisor");
+    let text = Snapshot::take(machine.root()).to_string();
+    let snapshot = Snapshot::parse(&text).expect("what was printed");
+    let found = CpuTopology::from_snapshot(&snapshot, &AllowedFrom::Online);
+    assert_eq!(found.is_virtualized(), Some(true), "{text}");
+    machine.file("proc/device-tree/hypervisor/compatible", "linux,kvm\0");
+    assert_eq!(Snapshot::take(machine.root()).to_string(), text);
 }

@@ -4,8 +4,8 @@ mod common;
 
 use common::{Machine, check_invariants};
 use cpu_topology::{
-    CpuTopology, Note, perf_core_count_in, physical_core_count_in, plan_cpu_pool_in,
-    resolve_threads_and_affinity_in,
+    AllowedFrom, CpuTopology, Note, Snapshot, perf_core_count_in, physical_core_count_in,
+    plan_cpu_pool_in, resolve_threads_and_affinity_in,
 };
 
 const V2_MOUNT: &str =
@@ -257,4 +257,43 @@ fn names_with_colons_and_endless_names() {
     assert_eq!(quota(&machine), Some((200_000, 100_000)));
     machine.file("proc/self/cgroup", format!("0::{}\n", "/x".repeat(300_000)));
     assert_eq!(quota(&machine), None);
+}
+
+#[test]
+fn a_snapshot_says_the_same_whatever_the_host_is_called() {
+    let names =
+        ["max", "100", "core", "processor", "cpu", "cpuset", "cgroup", "sys", "0", "rw", "job"];
+    for host in names {
+        let mounts = format!(
+            "{V2_MOUNT}32 31 0:29 /{host} /sys/fs/cgroup/{host}/cpu rw - cgroup cgroup rw,cpu\n"
+        );
+        let group = format!("0::/lxc/{host}/job\n4:cpu:/{host}/100 100\n");
+        let machine = machine(&group, &mounts);
+        machine.file("proc/sys/kernel/hostname", format!("{host}\n"));
+        machine.file(&format!("sys/fs/cgroup/lxc/{host}/cpu.max"), "300000 100000\n");
+        let v1 = format!("sys/fs/cgroup/{host}/cpu/100 100/cpu.cfs_");
+        machine.file(&format!("{v1}quota_us"), "100\n").file(&format!("{v1}period_us"), "1000\n");
+        machine.file("sys/fs/cgroup/lxc/cpuset.cpus", "0-3\n");
+        let block =
+            |cpu| format!("processor\t: {cpu}\nphysical id\t: 0\ncore id\t: {}\n\n", cpu / 2);
+        machine.file("proc/cpuinfo", (0..16).map(block).collect::<String>());
+
+        let snapshot = Snapshot::take(machine.root());
+        for allowed in [AllowedFrom::Online, AllowedFrom::Process] {
+            let found = CpuTopology::from_snapshot(&snapshot, &allowed);
+            let expected = CpuTopology::from_root(machine.root(), &allowed);
+            // The quota is the same one but for its path, which has the name in it.
+            let unlimited = |topology: &CpuTopology| topology.clone().with_quota(None);
+            assert_eq!(unlimited(&found), unlimited(&expected), "host {host}");
+            let ratio = |topology: &CpuTopology| {
+                topology.quota().map(|quota| (quota.quota_us(), quota.period_us()))
+            };
+            assert_eq!(ratio(&expected), Some((100, 1000)), "host {host}");
+            assert_eq!(ratio(&found), ratio(&expected), "host {host}");
+            assert_eq!(found.cores()[0].cpus().len(), 2, "host {host}");
+        }
+        let text = snapshot.to_string();
+        let hidden = !text.contains(&format!("lxc/{host}"));
+        assert!(hidden || ["cpu", "cpuset", "cgroup", "sys"].contains(&host), "{text}");
+    }
 }

@@ -219,11 +219,37 @@ fn the_rate_of_a_job_is_a_quota() {
 }
 
 #[test]
-fn newer_records_of_nodes_replace_the_older_ones() {
-    let mut server = groups_of(64, 64);
-    // One node that spans both groups; the older record names its first group alone.
-    server.node(6, 0, &[(0, low(64)), (1, low(64))]);
-    assert_eq!(server.read().numa_nodes()[0].cpus().to_string(), "0-127");
+fn a_node_that_comes_twice_is_one_node_with_all_its_processors() {
+    // As Windows answers: all records, in which a node names one group, then the newer form of the nodes, of the same kind.
+    for newer in [1, 6] {
+        let mut server = Buffer::new();
+        server.node(1, 0, &[(0, low(64))]).node(1, 1, &[(2, low(8))]);
+        server.groups(&[low(64), low(64), low(8)]);
+        server.node(newer, 0, &[(0, low(64)), (1, low(64))]).node(newer, 1, &[(2, low(8))]);
+        let topology = server.read();
+        let nodes = topology.numa_nodes().iter().map(|node| (node.id(), node.cpus().to_string()));
+        assert_eq!(nodes.collect::<Vec<_>>(), [(0, "0-127".into()), (1, "128-135".into())]);
+        assert_eq!(topology.notes(), [Note::SeveralGroups { count: 3 }]);
+    }
+}
+
+#[test]
+fn the_same_nodes_twice_are_the_nodes() {
+    let mut server = groups_of(48, 16);
+    let once = server.read();
+    server.node(1, 0, &[(0, low(48))]).node(1, 1, &[(1, low(16))]);
+    assert_eq!(server.read().numa_nodes(), once.numa_nodes());
+    assert_eq!((once.numa_nodes().len(), server.read().notes()), (2, once.notes()));
+}
+
+#[test]
+fn a_size_as_large_as_can_be_is_cut_off() {
+    let mut machine = Buffer::new();
+    machine.core(0, 0, 0b1).core(0, 0, 0b10);
+    machine.bytes[48 + 4..48 + 8].fill(0xFF);
+    let topology = machine.read();
+    assert_eq!(topology.notes(), [Note::RecordsCutOff { at: 48 }]);
+    assert_eq!(cores(&topology), ["0"]);
 }
 
 #[test]
@@ -254,6 +280,20 @@ fn cores_that_overlap_or_are_missing() {
     let mut machine = Buffer::new();
     machine.core(0, 0, 0b011).core(0, 0, 0b110).groups(&[0b1111]);
     assert_eq!(cores(&machine.read()), ["0-1", "2", "3"]);
+}
+
+#[test]
+fn a_core_as_large_as_a_record_can_be_is_none() {
+    let mut machine = Buffer::new();
+    machine.core(0, 0, 0b11);
+    // A quarter of a megabyte in which every other processor of every group is of the second core.
+    let masks = (0..16_384).map(|group| (group, 0x5555_5555_5555_5550)).collect::<Vec<_>>();
+    machine.processor(0, 0, &masks);
+    let topology = CpuTopology::from_windows(&machine.facts());
+    // Groups above 255 are none.
+    assert_eq!(topology.len(), 256 * 30 + 2);
+    assert_eq!(topology.cores().len(), 256 * 30 + 1);
+    assert_eq!(topology.notes(), [Note::CoreTooLarge { cpu: 4, count: 256 * 30 }]);
 }
 
 #[test]

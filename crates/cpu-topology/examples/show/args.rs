@@ -36,7 +36,8 @@ pub(crate) struct Arguments {
     /// Draw the machine into this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Write the files that describe the machine into this one. No name of the host is in it, nor any serial number.
+    /// Write the files that describe the machine into this one. No serial numbers are in it; the names of
+    /// cgroups are: look before you publish.
     #[arg(long, value_name = "FILE", conflicts_with = "corpus")]
     pub(crate) snapshot: Option<PathBuf>,
 }

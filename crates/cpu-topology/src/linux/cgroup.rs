@@ -6,13 +6,19 @@
 //! Sources: kernel documentation `cgroup-v2`, `cgroup-v1`, `sched-bwc`; `proc_pid_mountinfo(5)`, `cgroups(7)`.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
+
 use crate::cpu_list::parse_cpu_list;
 use crate::cpu_set::CpuSet;
 use crate::linux::tree::{Tree, shown};
 use crate::quota::Quota;
+use crate::snapshot::{MAX_DEPTH, MAX_PATH};
 
-/// No path can be longer (`PATH_MAX`); a longer one in a file is junk.
-const MAX_PATH: usize = 4096;
+/// Places where one hierarchy is mounted that are looked at; a container has one or two.
+const MAX_MOUNTS: usize = 64;
+
+/// Names on the path of a directory that is looked at: with a file in it, it is one that a snapshot holds.
+const MAX_NAMES: usize = MAX_DEPTH - 1;
 
 /// A hierarchy that may hold the limits in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,19 +111,24 @@ fn directories(tree: &Tree, hierarchy: Hierarchy) -> Vec<String> {
         .map_or_else(Vec::new, |cgroup| visible(&cgroup, &mounts(tree, hierarchy)))
 }
 
-/// The directories of a cgroup and its ancestors below these mounts.
+/// The directories of a cgroup and its ancestors below these mounts, each once. Of a path that is deeper than any the
+/// part nearest to the mount counts.
 fn visible(cgroup: &Cgroup, mounts: &[Mount]) -> Vec<String> {
     let mut found = Vec::new();
-    for mount in mounts {
+    let mounts = mounts.iter().filter(|mount| mount.point.len() <= MAX_NAMES).take(MAX_MOUNTS);
+    for mount in mounts.clone() {
         let (Cgroup::At(path), Cgroup::At(root)) = (cgroup, &mount.root) else { continue };
         let Some(rest) = path.strip_prefix(root.as_slice()) else { continue };
         let full = [mount.point.as_slice(), rest].concat();
-        found.extend((mount.point.len()..=full.len()).rev().map(|depth| full[..depth].join("/")));
+        let depths = mount.point.len()..=full.len().min(MAX_NAMES);
+        found.extend(depths.rev().map(|depth| full[..depth].join("/")));
     }
     if found.is_empty() {
         // The names are those of another namespace. What is seen at the mount point is our cgroup or above it.
-        found.extend(mounts.iter().map(|mount| mount.point.join("/")));
+        found.extend(mounts.map(|mount| mount.point.join("/")));
     }
+    let mut seen = BTreeSet::new();
+    found.retain(|directory| seen.insert(directory.clone()));
     found
 }
 
@@ -147,10 +158,10 @@ fn path_in(line: &str, hierarchy: Hierarchy) -> Option<&str> {
 /// Where the hierarchy is mounted, as far as can be told; the usual places if nothing tells.
 fn mounts(tree: &Tree, hierarchy: Hierarchy) -> Vec<Mount> {
     if let Some(text) = tree.table("proc/self/mountinfo") {
-        return text.lines().filter_map(|line| mountinfo_line(line, hierarchy)).collect();
+        return distinct(text.lines().filter_map(|line| mountinfo_line(line, hierarchy)));
     }
     if let Some(text) = tree.table("proc/mounts") {
-        return text.lines().filter_map(|line| mounts_line(line, hierarchy)).collect();
+        return distinct(text.lines().filter_map(|line| mounts_line(line, hierarchy)));
     }
     let usual: &[&str] = match hierarchy {
         Hierarchy::V1("cpu") => &["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"],
@@ -160,6 +171,17 @@ fn mounts(tree: &Tree, hierarchy: Hierarchy) -> Vec<Mount> {
     let mount =
         |path: &&str| Some(Mount { root: Cgroup::At(Vec::new()), point: components(path)? });
     usual.iter().filter(|path| tree.exists(path)).filter_map(mount).collect()
+}
+
+/// The first so many different ones.
+fn distinct(mounts: impl Iterator<Item = Mount>) -> Vec<Mount> {
+    let mut found = Vec::new();
+    for mount in mounts {
+        if found.len() < MAX_MOUNTS && !found.contains(&mount) {
+            found.push(mount);
+        }
+    }
+    found
 }
 
 /// `36 35 98:0 /root /point rw - type source options`, with any number of fields before the dash.
@@ -204,8 +226,13 @@ fn components(path: &str) -> Option<Vec<String>> {
     sound.then(|| names().map(str::to_owned).collect())
 }
 
+/// Writes a path as mount tables do.
+pub(super) fn escape(path: &str) -> String {
+    path.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('\n', "\\012")
+}
+
 /// Undoes the octal escapes of mount tables: `\040` is a space.
-fn unescape(field: &str) -> String {
+pub(super) fn unescape(field: &str) -> String {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -280,6 +307,29 @@ mod tests {
     }
 
     #[test]
+    fn hostile_tables_name_few_directories() {
+        let at = |names: usize| vec!["a".to_owned(); names];
+        let mount = |point: &str| Mount {
+            root: Cgroup::At(Vec::new()),
+            point: vec!["cg".to_owned(), point.to_owned()],
+        };
+        let same = vec![mount("x"); 10_000];
+        assert_eq!(visible(&Cgroup::At(at(2)), &same), ["cg/x/a/a", "cg/x/a", "cg/x"]);
+        assert_eq!(visible(&Cgroup::Elsewhere, &same), ["cg/x"]);
+
+        let many = (0..10_000).map(|index| mount(&index.to_string())).collect::<Vec<_>>();
+        assert_eq!(visible(&Cgroup::At(at(1)), &many).len(), 2 * MAX_MOUNTS);
+        let deep = visible(&Cgroup::At(at(2_000)), &many);
+        assert_eq!(deep.len(), MAX_MOUNTS * (MAX_NAMES - 1));
+        assert!(deep.iter().all(|directory| directory.split('/').count() <= MAX_NAMES));
+        assert!(deep.contains(&"cg/0".to_owned()));
+
+        let point = at(MAX_NAMES + 1);
+        let too_deep = Mount { root: Cgroup::At(Vec::new()), point };
+        assert!(visible(&Cgroup::Elsewhere, &[too_deep]).is_empty());
+    }
+
+    #[test]
     fn escapes() {
         const CASES: &[(&str, &str)] = &[
             ("a\\040b", "a b"),
@@ -291,6 +341,10 @@ mod tests {
         ];
         for (field, expected) in CASES {
             assert_eq!(unescape(field), *expected);
+        }
+        for path in ["a b", "\\", "\\040", "\t\n", "ab"] {
+            assert_eq!(unescape(&escape(path)), path);
+            assert!(!escape(path).contains([' ', '\t', '\n']));
         }
     }
 }

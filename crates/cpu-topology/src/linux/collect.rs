@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::linux::host::Host;
+use crate::linux::places::HYPERVISOR;
 use crate::linux::tree::Tree;
 use crate::linux::{CPU_DIRECTORY, NODE_DIRECTORY, cgroup};
 
@@ -44,14 +46,13 @@ const CPU_FILES: [&str; 26] = [
 
 const CACHE_FILES: [&str; 5] = ["level", "type", "size", "shared_cpu_list", "shared_cpu_map"];
 
-const OTHER_FILES: [&str; 7] = [
+const OTHER_FILES: [&str; 6] = [
     "sys/devices/cpu_core/cpus",
     "sys/devices/cpu_atom/cpus",
     "sys/devices/cpu_lowpower/cpus",
     "sys/devices/system/node/online",
     "sys/devices/system/node/possible",
     "sys/hypervisor/type",
-    "proc/self/cpuset",
 ];
 
 /// Keys of `/proc/cpuinfo` that tell of cores and designs.
@@ -91,14 +92,13 @@ pub(crate) fn collect(root: &Path) -> Collected {
         folders.extend(cpus.iter().map(|cpu| format!("{directory}/cpu{cpu}")));
         folders.push(directory);
     }
-    paths.extend(cgroup::files(&tree));
-    let whole = paths.into_iter().filter_map(|path| {
-        let content = tree.head(&path, MAX_LEN)?;
-        Some((path, content))
-    });
-    let files = whole.chain(reduced(&tree));
-    let host = tree.text("proc/sys/kernel/hostname").unwrap_or_default();
-    let files = files.map(|(path, content)| without_host(&host, path, &content)).collect();
+    folders.extend(tree.exists(HYPERVISOR).then(|| HYPERVISOR.to_owned()));
+    let host = Host(tree.text("proc/sys/kernel/hostname").unwrap_or_default());
+    let read = |path: &str| Some(tree.head(path, MAX_LEN)?.into_bytes());
+    let mut files = reduced(&tree, &host);
+    files.extend(paths.into_iter().filter_map(|path| Some((path.clone(), read(&path)?))));
+    let limits = cgroup::files(&tree).into_iter();
+    files.extend(limits.filter_map(|path| Some((host.in_file(&path), read(&path)?))));
     Collected { files, folders }
 }
 
@@ -113,22 +113,28 @@ fn of_cpu(tree: &Tree, directory: &str) -> Vec<String> {
 }
 
 /// Files of which only some lines are taken.
-fn reduced(tree: &Tree) -> Vec<(String, String)> {
+fn reduced(tree: &Tree, host: &Host) -> BTreeMap<String, Vec<u8>> {
     let lines = |path: &str, keep: &dyn Fn(&str) -> Option<String>| {
         let text = tree.table(path)?;
         let kept = text.lines().filter_map(keep).map(|line| line + "\n").collect::<String>();
-        Some((path.to_owned(), kept))
+        Some((path.to_owned(), kept.into_bytes()))
     };
     let allowed = |line: &str| line.starts_with("Cpus_allowed").then(|| line.to_owned());
-    let limits = |line: &str| cgroup::is_mount_of_limits(line).then(|| line.to_owned());
-    let membership = |line: &str| cgroup::is_membership(line).then(|| line.to_owned());
+    let limits = |paths: &'static [usize]| {
+        move |line: &str| cgroup::is_mount_of_limits(line).then(|| host.in_mount_line(line, paths))
+    };
+    let membership =
+        |line: &str| cgroup::is_membership(line).then(|| host.in_membership_line(line));
+    let cpuset = |line: &str| Some(host.in_membership(line));
     let wsl = |line: &str| {
         line.to_ascii_lowercase().contains("microsoft").then(|| "microsoft".to_owned())
     };
     [
         lines("proc/self/status", &allowed),
         lines("proc/self/cgroup", &membership),
-        lines("proc/self/mountinfo", &limits).or_else(|| lines("proc/mounts", &limits)),
+        lines("proc/self/cpuset", &cpuset),
+        lines("proc/self/mountinfo", &limits(&[3, 4]))
+            .or_else(|| lines("proc/mounts", &limits(&[1]))),
         lines("proc/cpuinfo", &of_cpuinfo),
         lines("proc/sys/kernel/osrelease", &wsl).filter(|(_, kept)| !kept.is_empty()),
     ]
@@ -150,15 +156,4 @@ fn of_cpuinfo(line: &str) -> Option<String> {
         key if CPUINFO_KEYS.contains(&key) => Some(line.to_owned()),
         _ => None,
     }
-}
-
-/// Cgroups may be called after the host. A name that is part of every path cannot be taken out, and tells nothing.
-fn without_host(host: &str, path: String, content: &str) -> (String, Vec<u8>) {
-    const FIXED: &str = "sys/fs/cgroup/unified/cpu,cpuacct/cpuset.cpus.effective/cgroup.cfs_period_us/proc/self/mountinfo \
-        cgroup2 user.slice system.slice";
-    let about_cgroups = path.starts_with("proc/") || path.contains("cgroup");
-    if !about_cgroups || host.len() < 3 || FIXED.contains(host) {
-        return (path, content.as_bytes().to_vec());
-    }
-    (path.replace(host, "host"), content.replace(host, "host").into_bytes())
 }

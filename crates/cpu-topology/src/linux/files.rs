@@ -48,9 +48,7 @@ impl Files {
     pub(super) fn exists(&self, path: &str) -> bool {
         match self {
             Self::Folder(root) => root.join(path).exists(),
-            Self::Memory(snapshot) => {
-                snapshot.file(path).is_some() || !snapshot.names(path).is_empty()
-            }
+            Self::Memory(snapshot) => snapshot.file(path).is_some() || snapshot.has_directory(path),
         }
     }
 }

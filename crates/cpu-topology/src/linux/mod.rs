@@ -7,6 +7,7 @@ mod cgroup;
 mod collect;
 mod cpuinfo;
 mod files;
+mod host;
 mod places;
 mod siblings;
 mod speed;

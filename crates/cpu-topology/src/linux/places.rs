@@ -12,6 +12,9 @@ use crate::places::{CpuGroup, Places, cache_domains, groups, numa_nodes};
 /// What x86 kernels print as the number of a cluster that they do not know.
 const NO_CLUSTER: usize = 0xFFFF;
 
+/// A directory of a device tree that is there if a hypervisor is.
+pub(super) const HYPERVISOR: &str = "proc/device-tree/hypervisor";
+
 /// Everything that lies in the directory of the CPUs.
 pub(super) fn in_cpu_directory(
     tree: &Tree,
@@ -100,7 +103,7 @@ fn cpus_of_node(tree: &Tree, id: usize) -> CpuSet {
 /// By the flag of x86 CPUs, by what Xen and device trees say of a hypervisor, and by WSL's kernel name.
 fn virtualized(tree: &Tree) -> Option<bool> {
     let says_so = tree.text("sys/hypervisor/type").is_some_and(|text| !text.is_empty())
-        || tree.exists("proc/device-tree/hypervisor")
+        || tree.exists(HYPERVISOR)
         || tree
             .text("proc/sys/kernel/osrelease")
             .is_some_and(|text| text.to_ascii_lowercase().contains("microsoft"));

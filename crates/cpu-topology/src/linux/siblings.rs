@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cores::is_core;
 use crate::cpu_list::{parse_cpu_list, parse_cpu_mask, parse_thread_siblings_list};
 use crate::cpu_set::CpuSet;
 use crate::error::ParseError;
@@ -47,19 +48,29 @@ fn named_by(tree: &Tree, directory: &CpuDirectory, cpu: usize, usual: &mut usize
         match if is_list { parse_cpu_list(&text) } else { parse_cpu_mask(&text) } {
             Ok(set) if !set.is_empty() => {
                 *usual = index;
-                return set;
+                return of_core(tree, cpu, set);
             }
             Ok(_) if is_list => tree.malformed(&path, ParseError::Empty),
             Ok(_) => {}
             Err(error) => {
                 tree.malformed(&path, error);
                 if is_list && unsound.is_empty() {
-                    unsound = parse_thread_siblings_list(&text).into_iter().collect();
+                    unsound =
+                        of_core(tree, cpu, parse_thread_siblings_list(&text).into_iter().collect());
                 }
             }
         }
     }
     unsound
+}
+
+/// The set, unknown if it is none of a core.
+fn of_core(tree: &Tree, cpu: usize, set: CpuSet) -> CpuSet {
+    if is_core(&set) {
+        return set;
+    }
+    tree.note(Note::CoreTooLarge { cpu, count: set.len() });
+    CpuSet::new()
 }
 
 /// For a copy of a machine without any sibling file: what shares the level-1 data cache, else what has the same ids.
@@ -96,7 +107,7 @@ fn sharing_cache(tree: &Tree, directory: &CpuDirectory, cpu: usize) -> Option<Cp
         let list = || tree.parsed(&path("shared_cpu_list"), parse_cpu_list);
         let mask = || tree.parsed(&path("shared_cpu_map"), parse_cpu_mask);
         let set = is_data.then(|| list().or_else(mask)).flatten()?;
-        (!set.is_empty()).then_some(set)
+        (!set.is_empty() && is_core(&set)).then_some(set)
     })
 }
 
@@ -116,7 +127,7 @@ fn by_ids(
         ])
     };
     let keys = allowed.iter().map(|cpu| Some((cpu, key(cpu)?))).collect::<Option<Vec<_>>>()?;
-    group(keys)
+    group(tree, keys)
 }
 
 fn by_cpuinfo(tree: &Tree, allowed: &CpuSet) -> Option<BTreeMap<usize, CpuSet>> {
@@ -125,19 +136,20 @@ fn by_cpuinfo(tree: &Tree, allowed: &CpuSet) -> Option<BTreeMap<usize, CpuSet>> 
         let processor = processors.get(&cpu)?;
         Some((cpu, [processor.package?, processor.core?]))
     };
-    group(allowed.iter().map(key).collect::<Option<Vec<_>>>()?)
+    group(tree, allowed.iter().map(key).collect::<Option<Vec<_>>>()?)
 }
 
-/// CPUs with equal keys name each other; `None` without any CPU.
-fn group<K: Ord>(keys: Vec<(usize, K)>) -> Option<BTreeMap<usize, CpuSet>> {
+/// CPUs with equal keys name each other; `None` if that makes no core at all.
+fn group<K: Ord>(tree: &Tree, keys: Vec<(usize, K)>) -> Option<BTreeMap<usize, CpuSet>> {
     let mut groups = BTreeMap::<K, Vec<usize>>::new();
     for (cpu, key) in keys {
         groups.entry(key).or_default().push(cpu);
     }
     let mut siblings = BTreeMap::new();
     for group in groups.into_values() {
-        let set = group.iter().copied().collect::<CpuSet>();
+        let Some(first) = group.first().copied() else { continue };
+        let set = of_core(tree, first, group.iter().copied().collect());
         siblings.extend(group.into_iter().map(|cpu| (cpu, set.clone())));
     }
-    (!siblings.is_empty()).then_some(siblings)
+    siblings.values().any(|set| !set.is_empty()).then_some(siblings)
 }

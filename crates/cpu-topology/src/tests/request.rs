@@ -123,6 +123,13 @@ fn a_coordinator_gets_a_spare_core_or_that_of_the_last_worker() {
 }
 
 #[test]
+fn with_two_workers_per_core_the_coordinator_may_share_a_core() {
+    let two_cores = machine(&[(&[0, 1], 1), (&[2, 3], 1)], &[]);
+    let plan = PlanRequest::new().threads_per_core(2).reserve_coordinator(true).plan(&two_cores);
+    assert_eq!((plan.core_ids.as_slice(), plan.coordinator_cpu), (&[0, 2, 1][..], Some(3)));
+}
+
+#[test]
 fn variables_decide_where_no_number_was_given() {
     let ours = |value: &'static str| {
         move |name: &str| (name == "FERROX_CPU_THREADS").then(|| OsString::from(value))

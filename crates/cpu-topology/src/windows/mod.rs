@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use self::records::{Cache, Core, Records};
 use crate::class::{Signal, Speeds, classes_of};
-use crate::cores::PhysicalCore;
+use crate::cores::{PhysicalCore, is_core};
 use crate::cpu_list::MAX_CPU_ID;
 use crate::cpu_set::CpuSet;
 use crate::note::Note;
@@ -62,7 +62,7 @@ impl GroupMask {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowsFacts {
     /// What `GetLogicalProcessorInformationEx` gives for `RelationAll`, followed by what it gives for
-    /// `RelationNumaNodeEx` where that exists.
+    /// `RelationNumaNodeEx` where that exists. Processors of groups above 255 are left out.
     pub records: Vec<u8>,
     /// Whether the records are those of a 32-bit process, whose masks have 4 bytes.
     pub is_32_bit: bool,
@@ -74,8 +74,9 @@ pub struct WindowsFacts {
 
 /// The machine and process that the facts describe; empty if the records name no processor.
 pub(crate) fn read(facts: &WindowsFacts) -> CpuTopology {
-    let records = Records::parse(&facts.records, if facts.is_32_bit { 4 } else { 8 });
+    let mut records = Records::parse(&facts.records, if facts.is_32_bit { 4 } else { 8 });
     let active = records.active();
+    let mut notes = without_junk(&mut records.cores);
     let wanted = facts.affinity.iter().flat_map(GroupMask::ids);
     let restricted = wanted.collect::<CpuSet>().intersection(&active);
     // A restriction to processors that are not there is no restriction that could be kept.
@@ -87,7 +88,6 @@ pub(crate) fn read(facts: &WindowsFacts) -> CpuTopology {
     let mut topology = CpuTopology::build(&siblings, source, &Speeds::unknown());
     classify(&mut topology, &records.cores);
     topology.quota = facts.cpu_rate.and_then(|(flags, rate)| quota(flags, rate, active.len()));
-    let mut notes = Vec::new();
     topology.places = places(&records, &topology.cores, &allowed, |note| notes.push(note));
     topology.places.online = Some(active).filter(|active| !active.is_empty());
     notes.extend(records.cut_off.map(|at| Note::RecordsCutOff { at }));
@@ -98,13 +98,24 @@ pub(crate) fn read(facts: &WindowsFacts) -> CpuTopology {
     topology
 }
 
+/// Takes out the cores that are none.
+fn without_junk(cores: &mut Vec<Core>) -> Vec<Note> {
+    let mut notes = Vec::new();
+    cores.retain(|core| {
+        let is_core = is_core(&core.cpus);
+        let first = core.cpus.first().filter(|_| !is_core);
+        notes.extend(first.map(|cpu| Note::CoreTooLarge { cpu, count: core.cpus.len() }));
+        is_core
+    });
+    notes
+}
+
 /// Each allowed CPU with the CPUs of the first core that names it; alone if none does.
 fn siblings(cores: &[Core], allowed: &CpuSet) -> BTreeMap<usize, CpuSet> {
     let mut siblings = allowed.iter().map(|cpu| (cpu, CpuSet::new())).collect::<BTreeMap<_, _>>();
     for core in cores {
-        for cpu in core.cpus.intersection(allowed).iter() {
-            let of_cpu = siblings.entry(cpu).or_default();
-            if of_cpu.is_empty() {
+        for cpu in core.cpus.iter() {
+            if let Some(of_cpu) = siblings.get_mut(&cpu).filter(|of_cpu| of_cpu.is_empty()) {
                 *of_cpu = core.cpus.clone();
             }
         }
@@ -121,9 +132,14 @@ fn classify(topology: &mut CpuTopology, records: &[Core]) {
     if values.len() < 2 {
         return;
     }
+    let mut class_of = BTreeMap::new();
+    for record in records {
+        for cpu in record.cpus.iter() {
+            class_of.entry(cpu).or_insert(record.efficiency_class);
+        }
+    }
     for core in &mut topology.cores {
-        let record = records.iter().find(|record| record.cpus.contains(core.first_cpu()));
-        let value = record.map_or(0, |record| record.efficiency_class);
+        let value = class_of.get(&core.first_cpu()).copied().unwrap_or(0);
         core.class = values.iter().position(|other| *other == value).unwrap_or(values.len() - 1);
     }
     let kinds = (0..values.len()).map(|class| (None, class + 1 == values.len())).collect();

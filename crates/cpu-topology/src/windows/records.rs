@@ -4,6 +4,8 @@
 //! the structures `PROCESSOR_RELATIONSHIP`, `CACHE_RELATIONSHIP`, `NUMA_NODE_RELATIONSHIP` and `GROUP_RELATIONSHIP`.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
+
 use crate::cpu_set::CpuSet;
 use crate::windows::GroupMask;
 
@@ -14,8 +16,13 @@ const CACHE: u32 = 2;
 const PACKAGE: u32 = 3;
 const GROUP: u32 = 4;
 const DIE: u32 = 5;
+/// What is asked for; the records of the answer are of the kind `NODE`.
 const NODE_EX: u32 = 6;
 const MODULE: u32 = 7;
+
+/// Groups from this number on are not believed: Windows has a few dozen at most, and bytes of any content could name
+/// enough processors to keep a computer busy.
+const MAX_GROUPS: u16 = 256;
 
 /// `CacheInstruction`.
 const INSTRUCTION_CACHE: u32 = 1;
@@ -57,25 +64,18 @@ impl Records {
     /// `mask_len` is the length of a mask in bytes, 4 or 8.
     pub(super) fn parse(bytes: &[u8], mask_len: usize) -> Self {
         let mut records = Self::default();
-        let mut nodes_ex = Vec::new();
         let mut at = 0;
         while at < bytes.len() {
             let size = Fields(&bytes[at..]).u32(4).and_then(|size| usize::try_from(size).ok());
-            let record = size.filter(|size| *size >= 8).and_then(|size| bytes.get(at..at + size));
-            if record
-                .and_then(|record| records.add(Fields(record), mask_len, &mut nodes_ex))
-                .is_none()
-            {
+            let end = size.filter(|size| *size >= 8).and_then(|size| at.checked_add(size));
+            let record = end.and_then(|end| bytes.get(at..end));
+            if record.and_then(|record| records.add(Fields(record), mask_len)).is_none() {
                 records.cut_off = Some(at);
                 break;
             }
-            at += size.unwrap_or(bytes.len());
+            at = end.unwrap_or(bytes.len());
         }
-        // The newer records of nodes name the processors of all groups, the older ones those of one.
-        if !nodes_ex.is_empty() {
-            records.nodes = nodes_ex;
-        }
-        records.nodes.sort_by_key(|(number, _)| *number);
+        records.nodes = merged(records.nodes);
         records
     }
 
@@ -88,12 +88,7 @@ impl Records {
     }
 
     /// Adds one record; `None` if it is shorter than it should be.
-    fn add(
-        &mut self,
-        record: Fields<'_>,
-        mask_len: usize,
-        nodes_ex: &mut Vec<(usize, CpuSet)>,
-    ) -> Option<()> {
+    fn add(&mut self, record: Fields<'_>, mask_len: usize) -> Option<()> {
         let processor = || record.masks(30, 32, mask_len);
         match record.u32(0)? {
             CORE => {
@@ -107,8 +102,9 @@ impl Records {
                 size: record.u32(12)?,
                 cpus: record.masks(38, 40, mask_len)?,
             }),
-            NODE => self.nodes.push((usize::try_from(record.u32(8)?).ok()?, processor()?)),
-            NODE_EX => nodes_ex.push((usize::try_from(record.u32(8)?).ok()?, processor()?)),
+            NODE | NODE_EX => {
+                self.nodes.push((usize::try_from(record.u32(8)?).ok()?, processor()?));
+            }
             GROUP => self.add_groups(record, mask_len)?,
             _ => {}
         }
@@ -123,10 +119,19 @@ impl Records {
             let mask = record.mask(32 + usize::from(group) * (40 + mask_len) + 40, mask_len)?;
             Some(GroupMask { group, mask })
         };
-        let masks = (0..count).map(mask).collect::<Option<Vec<_>>>()?;
-        self.in_groups = masks.iter().flat_map(GroupMask::ids).collect();
+        self.in_groups = cpus((0..count).map(mask))?;
         Some(())
     }
+}
+
+/// The nodes by number, once each. A node is there twice where the system has two forms of it: the older one names its
+/// processors in one group, the newer one those in all.
+fn merged(nodes: Vec<(usize, CpuSet)>) -> Vec<(usize, CpuSet)> {
+    let mut by_number = BTreeMap::<usize, Vec<CpuSet>>::new();
+    for (number, cpus) in nodes {
+        by_number.entry(number).or_default().push(cpus);
+    }
+    by_number.into_iter().map(|(number, sets)| (number, CpuSet::union_of(&sets))).collect()
 }
 
 /// Fields by their place in a record, in the order of bytes that Windows uses on every machine.
@@ -166,7 +171,18 @@ impl Fields<'_> {
             Some(GroupMask { mask: self.mask(at, mask_len)?, group: self.u16(at + mask_len)? })
         };
         let count = usize::from(self.u16(count)?.max(1));
-        let masks = (0..count).map(mask).collect::<Option<Vec<_>>>()?;
-        Some(masks.iter().flat_map(GroupMask::ids).collect())
+        cpus((0..count).map(mask))
     }
+}
+
+/// The processors of these masks, `None` if one of them is not there.
+fn cpus(masks: impl Iterator<Item = Option<GroupMask>>) -> Option<CpuSet> {
+    let mut by_group = BTreeMap::<u16, u64>::new();
+    for mask in masks {
+        let GroupMask { group, mask } = mask?;
+        if group < MAX_GROUPS {
+            *by_group.entry(group).or_default() |= mask;
+        }
+    }
+    Some(by_group.into_iter().flat_map(|(group, mask)| GroupMask { group, mask }.ids()).collect())
 }
