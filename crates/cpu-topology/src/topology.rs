@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::apple::{self, SysctlSource};
 use crate::class::{CoreClass, Signal, Speeds, classify};
-use crate::cores::{PhysicalCore, partition};
+use crate::cores::{PhysicalCore, is_core, partition};
 use crate::cpu_set::CpuSet;
 use crate::note::Note;
 use crate::places::Places;
@@ -286,6 +286,8 @@ impl CpuTopology {
         let (classes, class_signal, incomplete) = classify(&mut cores, speeds);
         let mut notes =
             contradicted.into_iter().map(|cpu| Note::SiblingsDisagree { cpu }).collect::<Vec<_>>();
+        let too_large = siblings.iter().filter(|(_, set)| !is_core(set));
+        notes.extend(too_large.map(|(&cpu, set)| Note::CoreTooLarge { cpu, count: set.len() }));
         notes.extend(
             incomplete.into_iter().map(|(signal, cpu)| Note::SignalIncomplete { signal, cpu }),
         );

@@ -525,4 +525,9 @@ fn a_core_of_more_cpus_than_any_has_is_unknown() {
     let topology = machine.read_online();
     assert_eq!(topology.cores().len(), 99);
     assert_eq!(topology.notes(), [Note::CoreTooLarge { cpu: 0, count: 100 }]);
+
+    let lists = [(0, (0..65).collect::<Vec<_>>()), (1, vec![0, 1])];
+    let topology = CpuTopology::from_sibling_lists(lists);
+    assert_eq!(cores(&topology), ["0", "1"]);
+    assert!(topology.notes().contains(&Note::CoreTooLarge { cpu: 0, count: 65 }));
 }
