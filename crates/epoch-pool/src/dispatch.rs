@@ -45,8 +45,8 @@
 //! its next C2 comes after the last call. C9 and C1: the next caller's C2 comes after this one.
 //!
 //! *No wake-up is lost.* Of C4 and W2 the fence that comes second makes the load after it see the store before the other:
-//! C5 sees `asleep[p]`, or W3 sees the word (or the heat). `pending` needs no fence: both sides change the one word, so either the caller
-//! finds in C8 that all is counted, or the last worker finds the bit; the gate is a lock and a condition variable.
+//! C5 sees `asleep[p]`, or W3 sees the word (or the heat). `pending` needs no fence: both sides change the one word, so either the
+//! caller finds in C8 that all is counted, or the last worker finds the bit; the gate is a lock and a condition variable.
 //!
 //! *Panics.* A participant that catches one claims all that is left of the job and counts it without running it, while it
 //! still holds its own claim, so that what it discards is of this job. Pinned chunks (`Pool::run`) are run all the same.
