@@ -1,5 +1,5 @@
 //! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `tsan`, `asan`, `targets`,
-//! `aarch64`, `tidy`, `topology`.
+//! `aarch64`, `wasm`, `tidy`, `topology`.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod soak;
 mod targets;
 mod tidy;
 mod topology;
+mod wasm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Ok(Task::Asan) => sanitize::run(&sanitize::ADDRESS),
         Ok(Task::Targets) => targets::run(),
         Ok(Task::Aarch64) => aarch64::run(),
+        Ok(Task::Wasm) => wasm::run(),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
         Err(error) => Err(error),
