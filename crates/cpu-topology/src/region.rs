@@ -33,7 +33,7 @@ pub struct Region {
     parts: Vec<Part>,
 }
 
-/// What is in a [`Region`], which has an example.
+/// What is in a [`Region`], which has an example. There are these two, so that a drawing can be complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A smaller region.
