@@ -36,7 +36,7 @@ pub(crate) enum Task {
     Tsan,
     /// Run the same under AddressSanitizer.
     Asan,
-    /// Type-check and lint the libraries for macOS, Windows, Android, WebAssembly and RISC-V.
+    /// Type-check and lint the libraries for macOS, Windows, Android, FreeBSD, WebAssembly and RISC-V.
     Targets,
     /// Run the libraries' tests on aarch64, in an emulator.
     Aarch64,
