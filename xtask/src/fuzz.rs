@@ -94,14 +94,20 @@ fn fuzz(target: &str, seconds: u32, folder: &Path) -> anyhow::Result<()> {
     let output = command.output().with_context(|| format!("{}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        // The end says what was wrong, and where the input is.
-        let lines = text.lines().collect::<Vec<_>>();
-        eprintln!("{}", lines[lines.len().saturating_sub(40)..].join("\n"));
+        eprintln!("{}", what_failed(&text));
         bail!("{target} failed; to run its input again: {} FILE", program.display());
     }
     let done = text.lines().rev().find_map(|line| line.strip_prefix("Done "));
     print(&format!("{target}: {}", done.unwrap_or("done")));
     Ok(())
+}
+
+/// The end of the output, from where it says what was wrong; it says as well where the input is.
+fn what_failed(output: &str) -> String {
+    let starts = ["panicked at ", "ERROR: libFuzzer", "error: "];
+    let lines = output.lines().collect::<Vec<_>>();
+    let first = lines.iter().position(|line| starts.iter().any(|start| line.contains(start)));
+    lines[first.unwrap_or(lines.len().saturating_sub(40))..].join("\n")
 }
 
 #[cfg(test)]
@@ -129,6 +135,13 @@ mod tests {
             let name = folder.unwrap().file_name().into_string().unwrap();
             assert!(targets.contains(&name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_failure_is_told_from_its_start() {
+        let output = "INFO: Seed\n#1 NEW\nthread 'x' panicked at a.rs:1\nleft: 1\nTest unit in y";
+        assert_eq!(what_failed(output), output[output.find("thread").unwrap()..]);
+        assert_eq!(what_failed(&"line\n".repeat(50)).lines().count(), 40);
     }
 
     #[test]
