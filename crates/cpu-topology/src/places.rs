@@ -145,6 +145,8 @@ pub(crate) fn cache_domains(
         }
         domains.push(CacheDomain { cpus: free, ..domain });
     }
+    // A cache may name CPUs below its core that tell of no cache themselves.
+    domains.sort_by_key(|domain| domain.cpus.first());
     domains
 }
 

@@ -94,6 +94,15 @@ fn caches_that_contradict_each_other_stay_disjoint() {
 }
 
 #[test]
+fn a_cache_of_a_cpu_that_tells_of_none_comes_in_order() {
+    let machine = singles(4);
+    cache(&machine, 1, (2, 2, "Unified", "1"));
+    cache(&machine, 2, (2, 2, "Unified", "0,2"));
+    cache(&machine, 3, (2, 2, "Unified", "3"));
+    assert_eq!(caches(&read(&machine)), ["L2 0,2", "L2 1", "L2 3"]);
+}
+
+#[test]
 fn nodes_count_only_if_they_do_not_overlap() {
     let machine = singles(4);
     machine.file(&format!("{NODE}/node0/cpulist"), "0,2\n");
