@@ -1,5 +1,5 @@
 //! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `tsan`, `asan`, `targets`,
-//! `aarch64`, `tidy`, `topology`.
+//! `aarch64`, `tidy`, `topology`, `model`.
 
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,7 @@ mod ci;
 mod cli;
 mod debian;
 mod loom;
+mod model;
 mod mutants;
 mod output;
 mod sanitize;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Ok(Task::Aarch64) => aarch64::run(),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
+        Ok(Task::Model { name }) => model::run(name),
         Err(error) => Err(error),
     })
 }
