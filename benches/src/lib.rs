@@ -21,6 +21,7 @@ mod decode;
 pub mod decode_suite;
 pub mod dispatch;
 pub mod gguf;
+pub mod llama;
 pub mod matvec;
 mod pinned;
 pub mod protocol;

@@ -1,6 +1,23 @@
-//! Writes GGUF files for tests: what the format says, and nothing that the reader knows.
+//! What test programs share: a writer of GGUF files, made after the format's description and not after the reader; and where
+//! the real model is.
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
+
+use std::path::{Path, PathBuf};
+
+/// SmolLM2's file: where `BENCHES_MODEL` says, or where `cargo xtask model smollm2` has put it. Says so if there is none.
+pub(crate) fn model_file() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("BENCHES_MODEL") {
+        return Some(path.into()); // a wrong one fails the test
+    }
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?;
+    let path = target.join("models/smollm2-135m-instruct-q4_1.gguf");
+    let found = path.exists().then_some(path);
+    if found.is_none() {
+        eprintln!("no model at hand: `cargo xtask model smollm2` gets it");
+    }
+    found
+}
 
 /// A value and the type number in front of it.
 pub(crate) enum Field<'a> {
@@ -20,7 +37,11 @@ pub(crate) enum Field<'a> {
     F64(f64),
 }
 
-impl Field<'_> {
+impl<'a> Field<'a> {
+    pub(crate) fn strings(texts: &'a [String]) -> Self {
+        Self::Array(8, texts.iter().map(|text| Field::String(text)).collect())
+    }
+
     pub(crate) fn type_id(&self) -> u32 {
         match self {
             Self::U8(_) => 0,
