@@ -17,7 +17,7 @@
 
 #![forbid(unsafe_code)]
 
-use rowpar::{Matvec, RowPool, matvec_many, matvec_rows};
+use rowpar::{Activation, Matrix, Matvec, RowPool, matvec, matvec_batch, matvec_many};
 
 use crate::ModelShape;
 use crate::data::{fill_uniform, uniform};
@@ -137,14 +137,14 @@ impl State {
     fn attention(&mut self, shape: &ModelShape, pool: &dyn RowPool, grouped: bool, layer: &[f32]) {
         let [q, k, v, o, ..] = split_layer(shape, layer);
         scale_into(&mut self.h, &self.x);
-        let h = &self.h[..];
+        let h = [Activation::F32(&self.h)];
         run(
             pool,
             grouped,
             &mut [
-                Matvec { w: q, x: h, out: &mut self.q },
-                Matvec { w: k, x: h, out: &mut self.k },
-                Matvec { w: v, x: h, out: &mut self.v },
+                Matvec { w: q, x: &h, out: &mut self.q },
+                Matvec { w: k, x: &h, out: &mut self.k },
+                Matvec { w: v, x: &h, out: &mut self.v },
             ],
         );
         for group in self.q.chunks_mut(shape.d_kv) {
@@ -154,7 +154,7 @@ impl State {
         }
         let wide = &mut self.wide[..shape.d_query];
         scale_into(wide, &self.q);
-        matvec_rows(pool, o, wide, &mut self.update);
+        matvec(pool, o, Activation::F32(wide), &mut self.update);
         add(&mut self.x, &self.update);
     }
 
@@ -167,13 +167,13 @@ impl State {
     ) {
         let [_, _, _, _, gate, up, down] = split_layer(shape, layer);
         scale_into(&mut self.h, &self.x);
-        let h = &self.h[..];
+        let h = [Activation::F32(&self.h)];
         run(
             pool,
             grouped,
             &mut [
-                Matvec { w: gate, x: h, out: &mut self.gate },
-                Matvec { w: up, x: h, out: &mut self.up },
+                Matvec { w: gate, x: &h, out: &mut self.gate },
+                Matvec { w: up, x: &h, out: &mut self.up },
             ],
         );
         for (gate, up) in self.gate.iter_mut().zip(&self.up) {
@@ -181,13 +181,14 @@ impl State {
         }
         let wide = &mut self.wide[..shape.d_ff];
         scale_into(wide, &self.gate);
-        matvec_rows(pool, down, wide, &mut self.update);
+        matvec(pool, down, Activation::F32(wide), &mut self.update);
         add(&mut self.x, &self.update);
     }
 
     fn head(&mut self, pool: &dyn RowPool, head: &[f32]) -> usize {
         scale_into(&mut self.h, &self.x);
-        matvec_rows(pool, head, &self.h, &mut self.logits);
+        let matrix = matrix(head, self.logits.len(), self.h.len());
+        matvec(pool, matrix, Activation::F32(&self.h), &mut self.logits);
         let token = argmax(&self.logits);
         let row = head.chunks_exact(self.h.len()).nth(token).expect("a logit for each head row");
         for ((x, row), h) in self.x.iter_mut().zip(row).zip(&self.h) {
@@ -203,19 +204,23 @@ fn run(pool: &dyn RowPool, grouped: bool, matvecs: &mut [Matvec<'_>]) {
         matvec_many(pool, matvecs);
     } else {
         for matvec in matvecs {
-            matvec_rows(pool, matvec.w, matvec.x, matvec.out);
+            matvec_batch(pool, matvec.w, matvec.x, matvec.out);
         }
     }
 }
 
 /// The matrices of one layer: q, k, v, o, gate, up, down.
-fn split_layer<'w>(shape: &ModelShape, layer: &'w [f32]) -> [&'w [f32]; 7] {
+fn split_layer<'w>(shape: &ModelShape, layer: &'w [f32]) -> [Matrix<'w>; 7] {
     let mut rest = layer;
-    shape.layer().map(|matrix| {
-        let (weights, behind) = rest.split_at(matrix.n_weights());
+    shape.layer().map(|shape| {
+        let (weights, behind) = rest.split_at(shape.n_weights());
         rest = behind;
-        weights
+        matrix(weights, shape.n_rows, shape.n_cols)
     })
+}
+
+fn matrix(weights: &[f32], n_rows: usize, n_cols: usize) -> Matrix<'_> {
+    Matrix::from_f32(weights, n_rows, n_cols).expect("weights of the shape")
 }
 
 /// Copies `input`, multiplied by the power of two that brings its largest magnitude into `1..2`.

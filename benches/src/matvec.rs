@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use rowpar::{Kernels, ReadPattern, RowPool};
+use rowpar::{Kernels, Matrix, ReadPattern, RowPool};
 
 use crate::ModelShape;
 use crate::data::{fill_uniform, uniform};
@@ -140,7 +140,8 @@ impl<'a> Stream<'a> {
         let ns = time_ns(|| {
             pool.for_each_range(n_rows, grain, &|rows| {
                 let weights = &stretch[rows.start * n_cols..rows.end * n_cols];
-                black_box(kernels.read_range(weights, pattern));
+                let matrix = Matrix::from_f32(weights, rows.len(), n_cols).expect("whole rows");
+                black_box(kernels.read_range(matrix.bytes(), pattern));
             });
         });
         (stretch.len() * WEIGHT_BYTES) as f64 / ns

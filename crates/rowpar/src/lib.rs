@@ -1,8 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+mod activation;
+mod format;
 mod kernel;
+mod matrix;
 mod matvec;
+mod matvec_f32;
 pub mod oracle;
+mod packed;
 mod pool;
 mod rows;
 #[cfg(feature = "rayon")]
@@ -14,11 +19,13 @@ pub use crate::pool::RayonGlobal;
 #[cfg(feature = "rayon")]
 pub use crate::setup::{InitError, init_cpu_pool};
 pub use crate::{
+    activation::{Activation, Q8Activation, Q8Block},
+    format::{Format, ParseFormatError},
     kernel::{ISA_VARIABLE, Isa, Kernels, ParseIsaError, ReadPattern},
-    matvec::{
-        Matvec, matvec_many, matvec_many_with, matvec_rows, matvec_rows_with, matvec_rows2,
-        matvec_rows2_with,
-    },
+    matrix::{Matrix, MatrixError},
+    matvec::{Matvec, matvec, matvec_batch, matvec_batch_with, matvec_many, matvec_many_with},
+    matvec_f32::{matvec_rows, matvec_rows_with, matvec_rows2, matvec_rows2_with},
+    packed::PackedMatrix,
     pool::{Part, RowPool, Serial, for_each_range_mut},
     rows::{for_each_chunk_init, for_each_row, should_parallelize},
     workers::{Placement, WorkerProblem, WorkerSetup},

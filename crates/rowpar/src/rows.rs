@@ -27,12 +27,7 @@ const MIN_PARALLEL_WORK: usize = 256_000;
 /// assert!(!should_parallelize(1, usize::MAX));
 /// ```
 pub fn should_parallelize(n_rows: usize, n_cols: usize) -> bool {
-    worth_a_dispatch(n_rows, n_rows.saturating_mul(n_cols))
-}
-
-/// The same for rows of any lengths, with `work` multiply-adds in all.
-pub(crate) fn worth_a_dispatch(n_rows: usize, work: usize) -> bool {
-    n_rows > 1 && work >= MIN_PARALLEL_WORK
+    n_rows > 1 && n_rows.saturating_mul(n_cols) >= MIN_PARALLEL_WORK
 }
 
 /// Calls `f(row, &mut out[row])` once for each row below `n = min(n_rows, out.len())`.

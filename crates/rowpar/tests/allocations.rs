@@ -7,8 +7,8 @@ use std::{
 };
 
 use rowpar::{
-    Kernels, Matvec, RowPool, Serial, matvec_many, matvec_many_with, matvec_rows, matvec_rows_with,
-    matvec_rows2, matvec_rows2_with,
+    Kernels, Matrix, Matvec, RowPool, Serial, matvec_many, matvec_many_with, matvec_rows,
+    matvec_rows_with, matvec_rows2, matvec_rows2_with,
 };
 
 thread_local! {
@@ -49,9 +49,11 @@ fn products_on(pool: &(impl RowPool + ?Sized)) -> usize {
         matvec_rows2(pool, &w, &x, &x, &mut out1, &mut out2);
         matvec_rows_with(kernels, pool, &w, &x, &mut out1);
         matvec_rows2_with(kernels, pool, &w, &x, &x, &mut out1, &mut out2);
+        let input = [(&x[..]).into()];
+        let matrix = Matrix::from_f32(&w, 300, 1000).expect("300 rows");
         let mut products = [
-            Matvec { w: &w, x: &x, out: &mut out1 },
-            Matvec { w: &w[..17_000], x: &x, out: &mut out2[..17] },
+            Matvec { w: matrix, x: &input, out: &mut out1 },
+            Matvec { w: matrix.rows(3..20), x: &input, out: &mut out2[..17] },
         ];
         matvec_many(pool, &mut products);
         matvec_many_with(kernels, pool, &mut products);

@@ -10,8 +10,8 @@ use std::{
 
 use common::{Guarded, Values, assert_same, expected, pools};
 use rowpar::{
-    Kernels, Matvec, Part, RowPool, Serial, matvec_many, matvec_many_with, matvec_rows,
-    matvec_rows_with, matvec_rows2, matvec_rows2_with, oracle,
+    Activation, Kernels, Matrix, Matvec, Part, RowPool, Serial, matvec_many, matvec_many_with,
+    matvec_rows, matvec_rows_with, matvec_rows2, matvec_rows2_with, oracle,
 };
 
 const ROWS: &[usize] = &[0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 23, 31, 32, 33, 63, 64, 65, 97];
@@ -42,6 +42,11 @@ impl Case {
 
     fn x(&self, input: usize) -> &[f32] {
         &self.x[input][self.skew..]
+    }
+
+    fn product<'a>(&'a self, x: &'a Activation<'a>, out: &'a mut Guarded) -> Matvec<'a> {
+        let w = Matrix::from_f32(self.w(), self.n_rows, x.len()).expect("the shape of the case");
+        Matvec { w, x: std::slice::from_ref(x), out: out.inside() }
     }
 
     fn check(&self, input: usize, out: &Guarded, context: &dyn Fn() -> String) {
@@ -100,10 +105,18 @@ fn every_kind_of_value_in_every_kernel() {
                     let case = Case::new(n_rows, n_cols, values);
                     let context = || format!("{n_rows} x {n_cols}, {values:?}, {}", kernels.isa());
                     let (mut out1, mut out2) = (Guarded::new(n_rows), Guarded::new(n_rows));
-                    kernels.matvec_range(case.w(), case.x(0), out1.inside());
+                    matvec_rows_with(kernels, &Serial, case.w(), case.x(0), out1.inside());
                     case.check(0, &out1, &context);
                     let (x1, x2) = (case.x(0), case.x(1));
-                    kernels.matvec2_range(case.w(), x1, x2, out1.inside(), out2.inside());
+                    matvec_rows2_with(
+                        kernels,
+                        &Serial,
+                        case.w(),
+                        x1,
+                        x2,
+                        out1.inside(),
+                        out2.inside(),
+                    );
                     case.check(0, &out1, &context);
                     case.check(1, &out2, &context);
                 }
@@ -122,10 +135,10 @@ fn groups_of_rows_meet_without_a_gap() {
             let context = || format!("{n_rows} x {n_cols}, {values:?}, {}", kernels.isa());
             let (mut out1, mut out2) = (Guarded::new(n_rows), Guarded::new(n_rows));
             let (x1, x2) = (case.x(0), case.x(1));
-            kernels.matvec2_range(case.w(), x1, x2, out1.inside(), out2.inside());
+            matvec_rows2_with(kernels, &Serial, case.w(), x1, x2, out1.inside(), out2.inside());
             case.check(0, &out1, &context);
             case.check(1, &out2, &context);
-            kernels.matvec_range(case.w(), x2, out1.inside());
+            matvec_rows_with(kernels, &Serial, case.w(), x2, out1.inside());
             case.check(1, &out1, &context);
         }
     }
@@ -156,10 +169,13 @@ fn several_products_on_every_pool() {
                 .collect();
             for (name, pool) in &pools {
                 let mut outs: Vec<_> = cases.iter().map(|case| Guarded::new(case.n_rows)).collect();
+                let inputs: Vec<Activation<'_>> =
+                    cases.iter().map(|case| case.x(0).into()).collect();
                 let mut products: Vec<_> = cases
                     .iter()
+                    .zip(&inputs)
                     .zip(&mut outs)
-                    .map(|(case, out)| Matvec { w: case.w(), x: case.x(0), out: out.inside() })
+                    .map(|((case, x), out)| case.product(x, out))
                     .collect();
                 matvec_many_with(kernels, &**pool, &mut products);
                 for (i, (case, out)) in cases.iter().zip(&outs).enumerate() {
@@ -180,10 +196,8 @@ fn matrices_above_the_threshold_take_the_pool() {
         case.check(0, &out1, &|| name.clone());
         matvec_rows2(&pool, case.w(), case.x(1), case.x(0), out2.inside(), out1.inside());
         case.check(1, &out2, &|| name.clone());
-        let mut products = [
-            Matvec { w: case.w(), x: case.x(1), out: out1.inside() },
-            Matvec { w: case.w(), x: case.x(0), out: out2.inside() },
-        ];
+        let (x1, x2) = (case.x(1).into(), case.x(0).into());
+        let mut products = [case.product(&x1, &mut out1), case.product(&x2, &mut out2)];
         matvec_many(&pool, &mut products);
         case.check(1, &out1, &|| name.clone());
         case.check(0, &out2, &|| name.clone());
@@ -223,31 +237,38 @@ unsafe impl RowPool for Counting {
 #[test]
 fn small_work_stays_on_the_caller_and_large_work_is_one_dispatch() {
     let pool = Counting::default();
-    let (w, x) = (vec![1.0; 256_000], vec![1.0; 1000]);
-    let (mut out1, mut out2) = (vec![0.0; 256], vec![0.0; 256]);
+    let (w, x) = (vec![1.0; 128 * 1024], vec![1.0; 1024]);
+    assert_eq!(
+        size_of_val(&w[..]),
+        pool.parallel_bytes(),
+        "what the trait says for pools of others"
+    );
+    let (mut out1, mut out2) = (vec![0.0; 128], vec![0.0; 128]);
 
-    matvec_rows(&pool, &w[..255_000], &x, &mut out1[..255]);
-    matvec_rows2(&pool, &w[..255_000], &x, &x, &mut out1[..255], &mut out2[..255]);
+    let less = &w[1024..];
+    matvec_rows(&pool, less, &x, &mut out1[1..]);
+    matvec_rows2(&pool, less, &x, &x, &mut out1[1..], &mut out2[1..]);
     assert_eq!(pool.take(), (0, 0));
     matvec_rows(&pool, &w, &x, &mut out1);
     assert_eq!(pool.take(), (1, 0));
     matvec_rows2(&pool, &w, &x, &x, &mut out1, &mut out2);
     assert_eq!(pool.take(), (1, 0));
 
+    let input = [(&x[..]).into()];
     let mut many = |n_products: usize, n_rows: usize| {
-        let w = &w[..n_rows * x.len()];
+        let w = Matrix::from_f32(&w[..n_rows * x.len()], n_rows, x.len()).expect("whole rows");
         let outs = out1.chunks_mut(n_rows);
         let mut products: Vec<_> =
-            outs.take(n_products).map(|out| Matvec { w, x: &x, out }).collect();
+            outs.take(n_products).map(|out| Matvec { w, x: &input, out }).collect();
         matvec_many(&pool, &mut products);
         pool.take()
     };
     assert_eq!(many(2, 1), (0, 0), "below the threshold together");
-    assert_eq!(many(1, 256), (1, 0), "a single product");
-    assert_eq!(many(2, 128), (0, 1), "above it only together");
-    assert_eq!(many(16, 16), (0, 1));
-    assert_eq!(many(3, 85), (0, 0), "255,000 are below it");
-    assert_eq!(many(32, 8), (0, 2), "sixteen to a dispatch");
+    assert_eq!(many(1, 128), (1, 0), "a single product");
+    assert_eq!(many(2, 64), (0, 1), "above it only together");
+    assert_eq!(many(16, 8), (0, 1));
+    assert_eq!(many(3, 42), (0, 0), "a row too few");
+    assert_eq!(many(32, 4), (0, 2), "sixteen to a dispatch");
 }
 
 #[test]
@@ -272,20 +293,17 @@ fn wrong_lengths_panic_with_both_numbers() {
         message(&mut || matvec_rows2(&Serial, &w[..24], &x, &x, &mut out2, &mut out1)),
         ["2", "3"],
     );
-    contains(message(&mut || Kernels::best().matvec_range(&w, &x, &mut out1)), ["35", "36"]);
+    let matrix = Matrix::from_f32(&w[..24], 2, 12).expect("two rows");
+    let (good, short) = ([(&x[..]).into()], [(&x[..11]).into()]);
+    contains(message(&mut || Kernels::best().matvec(matrix, &short, &mut out2)), ["11", "12"]);
+    contains(message(&mut || Kernels::best().matvec(matrix, &good, &mut out1)), ["3", "2"]);
     contains(
         message(&mut || {
-            Kernels::best().matvec2_range(&w[..24], &x, &x, &mut [0.0; 2], &mut [0.0; 3]);
-        }),
-        ["2", "3"],
-    );
-    contains(
-        message(&mut || {
-            let good = Matvec { w: &w[..24], x: &x, out: &mut out2 };
-            let bad = Matvec { w: &w, x: &x, out: &mut out1 };
+            let good = Matvec { w: matrix, x: &good, out: &mut out2 };
+            let bad = Matvec { w: matrix, x: &short, out: &mut out1[..2] };
             matvec_many(&Serial, &mut [good, bad]);
         }),
-        ["35", "36"],
+        ["11", "12"],
     );
     assert_eq!((out1, out2), ([7.0; 3], [7.0; 2]), "nothing was computed");
 }

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 /// Keeps the calling thread in the default environment while it lives.
 #[derive(Debug)]
-pub(super) struct DefaultFpEnv {
+pub(crate) struct DefaultFpEnv {
     /// What to go back to; `None` if the thread was in the default environment.
     found: Option<imp::Control>,
     /// The register is this thread's.
@@ -20,7 +20,7 @@ pub(super) struct DefaultFpEnv {
 }
 
 impl DefaultFpEnv {
-    pub(super) fn enter() -> Self {
+    pub(crate) fn enter() -> Self {
         let control = imp::read();
         let found = imp::differs(control).then(|| {
             imp::write(imp::DEFAULT);

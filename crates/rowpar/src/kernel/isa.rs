@@ -8,33 +8,93 @@ use std::{
     str::FromStr,
 };
 
-/// The environment variable that forces an instruction set: `scalar`, `avx2` or `neon`.
+/// The environment variable that forces an instruction set, by its name.
 pub const ISA_VARIABLE: &str = "ROWPAR_ISA";
 
-/// An instruction set that there are kernels for, slowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// An instruction set that there are kernels for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Isa {
     /// Plain Rust, on every CPU.
     Scalar,
-    /// x86-64 with AVX2: 8 rows in the 8 lanes of a register.
+    /// x86-64: 8 rows in the lanes of two registers.
+    Sse2,
+    /// x86-64 with AVX2 and F16C: 8 rows in the 8 lanes of a register.
     Avx2,
+    /// The same with AVX-VNNI, which multiplies bytes and sums them at once.
+    AvxVnni,
+    /// The same with AVX-512 F, BW, VL and VNNI, in registers of 256 bits.
+    Avx512,
     /// aarch64 with NEON: 8 rows in the lanes of two registers.
     Neon,
+    /// The same with the dot product extension, which multiplies bytes and sums them at once.
+    Dotprod,
+    /// wasm32 with `simd128`: 8 rows in the lanes of two registers.
+    Simd128,
 }
 
 impl Isa {
-    /// Every instruction set, whether this build has it or not.
-    pub const ALL: &[Self] = &[Self::Scalar, Self::Avx2, Self::Neon];
+    /// Every instruction set, whether this build has it or not; of those that a CPU has, slower ones come first.
+    pub const ALL: &[Self] = &[
+        Self::Scalar,
+        Self::Sse2,
+        Self::Avx2,
+        Self::AvxVnni,
+        Self::Avx512,
+        Self::Neon,
+        Self::Dotprod,
+        Self::Simd128,
+    ];
 
     /// The name, as `ROWPAR_ISA` takes it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            Self::Sse2 => "sse2",
             Self::Avx2 => "avx2",
+            Self::AvxVnni => "avxvnni",
+            Self::Avx512 => "avx512",
             Self::Neon => "neon",
+            Self::Dotprod => "dotprod",
+            Self::Simd128 => "simd128",
         }
     }
+
+    /// Whether this build has kernels for it, and this CPU can run them.
+    pub(super) fn detected(self) -> bool {
+        match self {
+            Self::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => has_avx2(),
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => has_avx2() && is_x86_feature_detected!("avxvnni"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                has_avx2()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512vnni")
+            }
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Dotprod => {
+                std::arch::is_aarch64_feature_detected!("neon")
+                    && std::arch::is_aarch64_feature_detected!("dotprod")
+            }
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Self::Simd128 => true,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c")
 }
 
 impl fmt::Display for Isa {

@@ -11,6 +11,11 @@ unsafe impl RowPool for epoch_pool::Pool {
         epoch_pool::Pool::participants(self)
     }
 
+    /// A dispatch costs a few cache lines, while the workers spin.
+    fn parallel_bytes(&self) -> usize {
+        64 * 1024
+    }
+
     fn for_each_range(&self, rows: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
         self.run_rows_by(grain.max(1), rows, f);
     }

@@ -12,6 +12,10 @@ macro_rules! forward_to_target {
                 (**self).participants()
             }
 
+            fn parallel_bytes(&self) -> usize {
+                (**self).parallel_bytes()
+            }
+
             fn for_each_range(&self, rows: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
                 (**self).for_each_range(rows, grain, f);
             }
@@ -37,6 +41,10 @@ forward_to_target! {
 unsafe impl<P: RowPool> RowPool for Option<P> {
     fn participants(&self) -> usize {
         self.as_ref().map_or(1, P::participants)
+    }
+
+    fn parallel_bytes(&self) -> usize {
+        self.as_ref().map_or(usize::MAX, P::parallel_bytes)
     }
 
     fn for_each_range(&self, rows: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {

@@ -20,7 +20,7 @@ mod split;
 
 #[cfg(feature = "rayon")]
 pub use self::rayon::RayonGlobal;
-pub(crate) use self::split::{Piece, for_each_chunk_range, for_each_piece, for_each_range_mut2};
+pub(crate) use self::split::{Outputs, Piece, for_each_chunk_range, for_each_piece};
 pub use self::{serial::Serial, split::for_each_range_mut};
 
 /// A row space of [`RowPool::for_each_range_many`]: the number of rows, and what to call over ranges of them.
@@ -77,6 +77,14 @@ pub unsafe trait RowPool: Sync {
     ///
     /// Advice for cutting the work up: the result of a dispatch must not depend on it.
     fn participants(&self) -> usize;
+
+    /// Bytes of weights from which a dispatch takes less time than it saves.
+    ///
+    /// Advice for whoever has to choose between this pool and the calling thread, as [`matvec`](crate::matvec) does.
+    /// The default is right for pools that have to wake a thread, some 20 µs.
+    fn parallel_bytes(&self) -> usize {
+        512 * 1024
+    }
 
     /// Calls `f` over disjoint ranges that cover `0..rows`; returns when all calls have.
     ///

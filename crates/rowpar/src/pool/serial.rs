@@ -22,6 +22,10 @@ unsafe impl RowPool for Serial {
         1
     }
 
+    fn parallel_bytes(&self) -> usize {
+        usize::MAX
+    }
+
     fn for_each_range(&self, rows: usize, _grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
         if rows > 0 {
             f(0..rows);

@@ -50,25 +50,60 @@ pub(crate) fn for_each_chunk_range<T: Send>(
     });
 }
 
-/// [`for_each_range_mut`] for two outputs of one length.
-pub(crate) fn for_each_range_mut2(
-    pool: &(impl RowPool + ?Sized),
-    out1: &mut [f32],
-    out2: &mut [f32],
-    grain: usize,
-    f: impl Fn(Range<usize>, &mut [f32], &mut [f32]) + Sync,
-) {
-    let n_rows = out1.len();
-    let (cells1, cells2) = (DisjointMut::new(out1), DisjointMut::new(out2));
-    pool.for_each_range(n_rows, grain, &|rows: Range<usize>| {
-        if rows.start < rows.end {
-            // SAFETY: P1 and P2, as in `for_each_chunk_range`.
-            let part1 = unsafe { cells1.get(rows.clone()) };
-            // SAFETY: the same, of the other output.
-            let part2 = unsafe { cells2.get(rows.clone()) };
-            f(rows, part1, part2);
-        }
-    });
+/// Outputs that a piece hands out together.
+pub(crate) const MAX_OUTPUTS: usize = 8;
+
+/// The outputs of a row space: one element of each belongs to a row.
+#[derive(Debug)]
+pub(crate) struct Outputs<'a> {
+    n_rows: usize,
+    /// As many outputs as fit, one after another.
+    first: DisjointMut<'a, f32>,
+    /// Those that `first` does not have.
+    second: DisjointMut<'a, f32>,
+}
+
+impl<'a> Outputs<'a> {
+    /// Outputs of `n_rows` elements, one after another.
+    ///
+    /// # Panics
+    ///
+    /// If `out` is no whole number of them.
+    pub(crate) fn new(out: &'a mut [f32], n_rows: usize) -> Self {
+        assert!(n_rows == 0 || out.len().is_multiple_of(n_rows));
+        Self { n_rows, first: DisjointMut::new(out), second: DisjointMut::new(&mut []) }
+    }
+
+    /// Two outputs of one length.
+    ///
+    /// # Panics
+    ///
+    /// If they are of different lengths.
+    pub(crate) fn pair(out1: &'a mut [f32], out2: &'a mut [f32]) -> Self {
+        assert!(out1.len() == out2.len());
+        Self { n_rows: out1.len(), first: DisjointMut::new(out1), second: DisjointMut::new(out2) }
+    }
+
+    fn len(&self) -> usize {
+        (self.first.len + self.second.len).checked_div(self.n_rows).unwrap_or(0)
+    }
+
+    /// Some rows of an output.
+    ///
+    /// # Safety
+    ///
+    /// While the result lives, no other result for one of these rows of this output may live.
+    #[expect(clippy::mut_from_ref, reason = "exclusive by the contract of the function")]
+    unsafe fn get(&self, output: usize, rows: Range<usize>) -> &mut [f32] {
+        assert!(rows.end <= self.n_rows, "range {rows:?} of {} rows", self.n_rows);
+        let start = output * self.n_rows;
+        let (cells, start) = match start.checked_sub(self.first.len) {
+            None => (&self.first, start),
+            Some(start) => (&self.second, start),
+        };
+        // SAFETY: the rows of one output are no elements of another one, and our own contract.
+        unsafe { cells.get(start + rows.start..start + rows.end) }
+    }
 }
 
 /// One row space of [`for_each_piece`].
@@ -76,8 +111,8 @@ pub(crate) fn for_each_range_mut2(
 pub(crate) struct Piece<'a, I> {
     /// What `f` needs to know about the space.
     pub(crate) input: I,
-    /// Its output, one element a row.
-    pub(crate) out: &'a mut [f32],
+    /// Its outputs.
+    pub(crate) outputs: Outputs<'a>,
     /// Rows that are handed out together; at least 1.
     pub(crate) unit: usize,
 }
@@ -85,27 +120,39 @@ pub(crate) struct Piece<'a, I> {
 /// Several row spaces in one dispatch; each has a size of group of its own.
 ///
 /// To the pool a row is a unit of `unit` rows, so that parts with long and with short rows can be cut into
-/// units that cost the same. `f` gets the piece's input, and the part of its `out` to write.
+/// units that cost the same. `f` gets the piece's input, some rows, and those rows of some of the outputs, at most
+/// [`MAX_OUTPUTS`], with the number of the first of them. Where there are more, `f` is called for one unit after another.
 pub(crate) fn for_each_piece<I: Sync, const N: usize>(
     pool: &(impl RowPool + ?Sized),
     pieces: [Piece<'_, I>; N],
-    f: impl Fn(&I, Range<usize>, &mut [f32]) + Sync,
+    f: impl Fn(&I, Range<usize>, usize, &mut [&mut [f32]]) + Sync,
 ) {
-    let spaces =
-        pieces.map(|Piece { input, out, unit }| (input, DisjointMut::new(out), unit.max(1)));
-    let closures = spaces.each_ref().map(|(input, cells, unit)| {
+    let closures = pieces.each_ref().map(|Piece { input, outputs, unit }| {
         let f = &f;
         move |units: Range<usize>| {
-            let rows = units.start * unit..units.end.saturating_mul(*unit).min(cells.len);
-            if rows.start < rows.end {
-                // SAFETY: P1 and P2, as in `for_each_chunk_range`: disjoint units are disjoint rows.
-                f(input, rows.clone(), unsafe { cells.get(rows) });
+            let n_rows = outputs.n_rows;
+            let end = units.end.saturating_mul(*unit).min(n_rows);
+            let at_once = if outputs.len() > MAX_OUTPUTS { *unit } else { n_rows };
+            let mut start = units.start * unit;
+            while start < end {
+                let rows = start..end.min(start + at_once);
+                for first in (0..outputs.len()).step_by(MAX_OUTPUTS) {
+                    let n_outputs = MAX_OUTPUTS.min(outputs.len() - first);
+                    let mut parts: [&mut [f32]; MAX_OUTPUTS] = Default::default();
+                    for (i, part) in parts[..n_outputs].iter_mut().enumerate() {
+                        // SAFETY: P1 and P2, as in `for_each_chunk_range`: disjoint units are disjoint rows, and
+                        // each output is asked for once.
+                        *part = unsafe { outputs.get(first + i, rows.clone()) };
+                    }
+                    f(input, rows.clone(), first, &mut parts[..n_outputs]);
+                }
+                start = rows.end;
             }
         }
     });
     let parts: [Part<'_>; N] = std::array::from_fn(|i| {
-        let (_, cells, unit) = &spaces[i];
-        (cells.len.div_ceil(*unit), &closures[i] as _)
+        let Piece { outputs, unit, .. } = &pieces[i];
+        (outputs.n_rows.div_ceil(*unit), &closures[i] as _)
     });
     // Unused pieces at the end are not shown to the pool.
     let n_parts = parts.iter().rposition(|(rows, _)| *rows > 0).map_or(0, |last| last + 1);
@@ -177,18 +224,52 @@ mod tests {
     #[test]
     fn pieces_see_their_own_rows() {
         let (mut first, mut second) = ([0.0; 5], [0.0; 3]);
+        let piece =
+            |input, out, n_rows, unit| Piece { input, outputs: Outputs::new(out, n_rows), unit };
         let pieces = [
-            Piece { input: 10.0, out: &mut first, unit: 2 },
-            Piece { input: 20.0, out: &mut [], unit: 1 },
-            Piece { input: 30.0, out: &mut second, unit: 8 },
+            piece(10.0, &mut first, 5, 2),
+            piece(20.0, &mut [], 0, 1),
+            piece(30.0, &mut second, 3, 8),
         ];
-        for_each_piece(&Serial, pieces, |input, rows, part| {
-            for (row, value) in rows.zip(part) {
+        for_each_piece(&Serial, pieces, |input, rows, first, parts| {
+            assert_eq!((first, parts.len()), (0, 1));
+            for (row, value) in rows.zip(&mut *parts[0]) {
                 *value = input + row as f32;
             }
         });
         assert_eq!(first, [10.0, 11.0, 12.0, 13.0, 14.0]);
         assert_eq!(second, [30.0, 31.0, 32.0]);
+    }
+
+    #[test]
+    fn many_outputs_are_handed_out_unit_by_unit() {
+        let mut out = [0.0; 19 * 5];
+        let pieces = [Piece { input: (), outputs: Outputs::new(&mut out, 5), unit: 2 }];
+        for_each_piece(&Serial, pieces, |(), rows, first, parts| {
+            assert!(rows.len() <= 2 && parts.len() == MAX_OUTPUTS.min(19 - first));
+            for (i, part) in parts.iter_mut().enumerate() {
+                rows.clone()
+                    .zip(&mut **part)
+                    .for_each(|(row, value)| *value += (10 * (first + i) + row) as f32);
+            }
+        });
+        for (i, value) in out.into_iter().enumerate() {
+            assert_eq!(value, (10 * (i / 5) + i % 5) as f32);
+        }
+    }
+
+    #[test]
+    fn a_pair_is_two_outputs() {
+        let (mut out1, mut out2) = ([0.0; 3], [0.0; 3]);
+        let pieces = [Piece { input: (), outputs: Outputs::pair(&mut out1, &mut out2), unit: 2 }];
+        for_each_piece(&Serial, pieces, |(), rows, _, parts| {
+            for (i, part) in parts.iter_mut().enumerate() {
+                rows.clone()
+                    .zip(&mut **part)
+                    .for_each(|(row, value)| *value = (10 * i + row) as f32);
+            }
+        });
+        assert_eq!((out1, out2), ([0.0, 1.0, 2.0], [10.0, 11.0, 12.0]));
     }
 
     #[test]

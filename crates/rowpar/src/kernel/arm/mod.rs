@@ -1,0 +1,215 @@
+//! aarch64 with NEON: 8 rows in the lanes of two registers of 128 bits.
+//!
+//! Never fused: products and sums are instructions of their own, and Rust does not contract.
+//!
+//! Functions of one intrinsic or a few are safe where they enable what they need; the methods of the token call them.
+
+use std::arch::{aarch64::*, asm};
+
+use crate::kernel::simd::{LANES, Simd, Task, word_of};
+
+mod dot;
+mod load;
+
+pub(super) use self::dot::{Dotprod, Neon};
+use self::{
+    dot::Dot,
+    load::{f16_pair, load, load_rows},
+};
+
+/// NEON, and what `D` stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arm<D>(pub(super) D);
+
+/// Calls a function that enables `neon` at most.
+macro_rules! neon {
+    ($token:expr, $call:expr) => {{
+        let _: Arm<_> = $token;
+        // SAFETY: K1: the token is of a CPU with NEON.
+        unsafe { $call }
+    }};
+}
+use neon;
+
+/// An operation on both halves of two operands.
+macro_rules! both {
+    ($token:expr, $op:ident, $a:expr, $b:expr) => {{
+        let ([a_low, a_high], [b_low, b_high]) = ($a, $b);
+        [neon!($token, $op(a_low, b_low)), neon!($token, $op(a_high, b_high))]
+    }};
+}
+
+impl<D: Dot> Simd for Arm<D> {
+    type F = [float32x4_t; 2];
+    type I = [uint32x4_t; 2];
+
+    #[inline(always)]
+    fn enter<T: Task>(self, task: T) {
+        self.0.enter(task);
+    }
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> Self::F {
+        [neon!(self, vdupq_n_f32(value)); 2]
+    }
+
+    #[inline(always)]
+    fn splat_word(self, word: u32) -> Self::I {
+        [neon!(self, vdupq_n_u32(word)); 2]
+    }
+
+    #[inline(always)]
+    fn words(self, words: [u32; LANES]) -> Self::I {
+        neon!(self, load::words(words))
+    }
+
+    #[inline(always)]
+    fn halves(self, halves: [u16; LANES]) -> Self::I {
+        neon!(self, load::halves(halves))
+    }
+
+    #[inline(always)]
+    fn to_array(self, values: Self::F) -> [f32; LANES] {
+        neon!(self, load::to_array(values))
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(self, vaddq_f32, a, b)
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(self, vsubq_f32, a, b)
+    }
+
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(self, vmulq_f32, a, b)
+    }
+
+    #[inline(always)]
+    fn keep(self, acc: Self::F) -> Self::F {
+        let mut acc = acc;
+        for half in &mut acc {
+            // SAFETY: does nothing; the register comes out as it went in.
+            unsafe {
+                asm!("/* {0:v} */", inout(vreg) * half, options(nomem, nostack, preserves_flags));
+            }
+        }
+        acc
+    }
+
+    #[inline(always)]
+    fn from_bits(self, words: Self::I) -> Self::F {
+        let [low, high] = words;
+        [neon!(self, vreinterpretq_f32_u32(low)), neon!(self, vreinterpretq_f32_u32(high))]
+    }
+
+    #[inline(always)]
+    fn to_float(self, words: Self::I) -> Self::F {
+        let [low, high] = words;
+        [neon!(self, to_float(low)), neon!(self, to_float(high))]
+    }
+
+    #[inline(always)]
+    fn f16(self, words: Self::I) -> Self::F {
+        neon!(self, load::f16(words))
+    }
+
+    #[inline(always)]
+    fn f16_pair(self, words: Self::I) -> [Self::F; 2] {
+        neon!(self, f16_pair(words))
+    }
+
+    #[inline(always)]
+    fn and(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(self, vandq_u32, a, b)
+    }
+
+    #[inline(always)]
+    fn or(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(self, vorrq_u32, a, b)
+    }
+
+    #[inline(always)]
+    fn sub_int(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(self, vsubq_u32, a, b)
+    }
+
+    #[inline(always)]
+    fn shl(self, words: Self::I, n_bits: u32) -> Self::I {
+        let by = neon!(self, vdupq_n_s32(n_bits.cast_signed()));
+        both!(self, vshlq_u32, words, [by; 2])
+    }
+
+    #[inline(always)]
+    fn shr(self, words: Self::I, n_bits: u32) -> Self::I {
+        let by = neon!(self, vdupq_n_s32(-n_bits.cast_signed()));
+        both!(self, vshlq_u32, words, [by; 2])
+    }
+
+    #[inline(always)]
+    fn sar(self, words: Self::I, n_bits: u32) -> Self::I {
+        let by = neon!(self, vdupq_n_s32(-n_bits.cast_signed()));
+        both!(self, shift_signed, words, [by; 2])
+    }
+
+    #[inline(always)]
+    fn dot_unsigned<const N: usize, const MAX: i32>(
+        self,
+        w: [Self::I; N],
+        x: &[[i8; 4]; N],
+    ) -> Self::I {
+        // Without a sign bit, unsigned bytes are signed ones.
+        self.dot_signed(w, x)
+    }
+
+    #[inline(always)]
+    fn dot_signed<const N: usize>(self, w: [Self::I; N], x: &[[i8; 4]; N]) -> Self::I {
+        let mut sums = [[neon!(self, vdupq_n_s32(0)); 2]; 2];
+        for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
+            let x = neon!(self, splat_bytes(*x));
+            for (sum, w) in sums[k % 2].iter_mut().zip(w) {
+                *sum = self.0.dot(*sum, neon!(self, vreinterpretq_s8_u32(w)), x);
+            }
+        }
+        let [[a_low, a_high], [b_low, b_high]] = sums;
+        [neon!(self, add_signed(a_low, b_low)), neon!(self, add_signed(a_high, b_high))]
+    }
+
+    #[inline(always)]
+    fn load_rows(self, rows: [&[u8; 16]; LANES]) -> [Self::I; 4] {
+        neon!(self, load_rows(rows))
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &[u8; 4 * LANES]) -> Self::I {
+        neon!(self, load(bytes))
+    }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn to_float(words: uint32x4_t) -> float32x4_t {
+    vcvtq_f32_s32(vreinterpretq_s32_u32(words))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn shift_signed(words: uint32x4_t, by: int32x4_t) -> uint32x4_t {
+    vreinterpretq_u32_s32(vshlq_s32(vreinterpretq_s32_u32(words), by))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn add_signed(a: int32x4_t, b: int32x4_t) -> uint32x4_t {
+    vreinterpretq_u32_s32(vaddq_s32(a, b))
+}
+
+/// Four bytes in every lane.
+#[inline]
+#[target_feature(enable = "neon")]
+fn splat_bytes(x: [i8; 4]) -> int8x16_t {
+    vreinterpretq_s8_u32(vdupq_n_u32(word_of(x)))
+}

@@ -1,0 +1,256 @@
+//! Rows of blocks: with inputs of floats, the literal loop over widened weights; with quantized inputs, exact sums of
+//! integers for every 32 columns, and floats from there on. `oracle` has the definitions.
+
+#![forbid(unsafe_code)]
+
+use std::marker::PhantomData;
+
+use super::{
+    rows::{Kernel, to_arrays},
+    simd::{LANES, Simd},
+    source::Source,
+};
+use crate::Q8Block;
+
+mod k_quants;
+mod plain;
+
+pub(super) use self::{
+    k_quants::{Q4K, Q5K, Q6K},
+    plain::{Q4_0, Q4_1, Q5_0, Q5_1, Q8_0},
+};
+
+/// A part of 32 columns of eight rows.
+///
+/// What a format does not have is a splat that nothing reads.
+#[derive(Clone, Copy)]
+pub(super) struct Part<S: Simd> {
+    /// Integers of four columns in a word, with the offset of the format.
+    q: [S::I; 8],
+    /// The float scale.
+    d: S::F,
+    /// The integer scales of the first and of the second sixteen columns.
+    scales: [S::F; 2],
+    /// The float of the minimum, and its integer.
+    minimum: [S::F; 2],
+}
+
+/// What a weight is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// q·d with q signed.
+    Signed,
+    /// (q − offset)·d.
+    Offset(u32),
+    /// q·d + m.
+    Added,
+    /// q·(d·sc) − dmin·mn.
+    Subtracted,
+    /// (q − offset)·(d·sc), with a scale for each sixteen columns.
+    Halves(u32),
+}
+
+/// A block format.
+pub(super) trait Block {
+    /// Bytes of a block.
+    const BYTES: usize;
+    /// Parts of a block.
+    const PARTS: usize;
+    /// How integers and scales make a weight.
+    const FORM: Form;
+    /// What the parts of a block share.
+    type Head<S: Simd>: Copy;
+
+    /// Reads what the parts of the block at a byte share.
+    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Self::Head<S>;
+    /// Reads a part of the block at a byte.
+    fn part<S: Simd, T: Source>(
+        simd: S,
+        rows: T,
+        at: usize,
+        head: Self::Head<S>,
+        part: usize,
+    ) -> Part<S>;
+    /// The sums of the products of sixteen or of all integers, as they are stored, with an input.
+    fn dot<S: Simd, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I;
+}
+
+/// A block format with quantized inputs.
+#[derive(Debug)]
+pub(super) struct Quantized<F>(PhantomData<F>);
+
+/// A block format with inputs of floats.
+#[derive(Debug)]
+pub(super) struct Widened<F>(PhantomData<F>);
+
+/// Calls `f` for each part of the rows, left to right, with the number of the part and the group it is of.
+macro_rules! for_each_part {
+    ($F:ident, $simd:ident, $groups:ident, |$group:ident, $index:ident, $part:ident| $body:block) => {
+        let n_blocks = $groups[0].row_bytes() / $F::BYTES;
+        // As a loop: unrolled, it is eight times as long and no faster.
+        let n_parts = std::hint::black_box($F::PARTS);
+        // Lines that are asked for in each part: so many that each row is, once in a line.
+        let lines = ($F::BYTES / $F::PARTS * LANES).div_ceil(64);
+        let mut line = 0;
+        for block in 0..n_blocks {
+            let at = block * $F::BYTES;
+            let mut heads = [$F::head($simd, $groups[0], at); G];
+            for group in 1..G {
+                heads[group] = $F::head($simd, $groups[group], at);
+            }
+            for part in 0..n_parts {
+                let $index = block * $F::PARTS + part;
+                for $group in 0..G {
+                    $groups[$group].prefetch(at + part * ($F::BYTES / $F::PARTS), line, lines);
+                    let $part = $F::part($simd, $groups[$group], at, heads[$group], part);
+                    $body
+                }
+                line = (line + lines) % LANES;
+            }
+        }
+    };
+}
+
+impl<F: Block> Kernel for Quantized<F> {
+    type Input<'x> = &'x [Q8Block];
+
+    #[inline(always)]
+    fn sums<S: Simd, T: Source, const B: usize, const G: usize>(
+        simd: S,
+        groups: [T; G],
+        x: [&[Q8Block]; B],
+    ) -> [[[f32; LANES]; B]; G] {
+        let mut acc = [[simd.splat(0.0); B]; G];
+        for_each_part!(F, simd, groups, |group, index, part| {
+            for (acc, x) in acc[group].iter_mut().zip(x) {
+                *acc = simd.keep(simd.add(*acc, product::<F, S>(simd, &part, &x[index])));
+            }
+        });
+        to_arrays(simd, acc)
+    }
+}
+
+/// `oracle::Part::product` of eight rows.
+#[inline(always)]
+fn product<F: Block, S: Simd>(simd: S, part: &Part<S>, x: &Q8Block) -> S::F {
+    let words: &[[i8; 4]; 8] = x.q.as_chunks().0.try_into().expect("32 integers");
+    let scale = simd.splat(x.scale);
+    let d = simd.mul(part.d, scale);
+    let less = |sums, offset: u32, of: i32| {
+        simd.sub_int(sums, simd.splat_word((offset as i32 * of) as u32))
+    };
+    let whole = F::dot(simd, part.q, words);
+    match F::FORM {
+        Form::Signed => simd.mul(simd.to_float(whole), d),
+        Form::Offset(offset) => {
+            let sums = less(whole, offset, x.half_sums[0] + x.half_sums[1]);
+            simd.mul(simd.to_float(sums), d)
+        }
+        Form::Added => {
+            let minimum = simd.mul(simd.splat(x.sum), simd.mul(part.minimum[0], scale));
+            simd.add(simd.mul(simd.to_float(whole), d), minimum)
+        }
+        // Integers below 2²⁴, as all are here, have the same products as the floats that they become.
+        Form::Subtracted => {
+            let sums = simd.mul(simd.to_float(whole), part.scales[0]);
+            let minimum = simd.mul(part.minimum[1], simd.splat(x.sum));
+            let minimum = simd.mul(minimum, simd.mul(part.minimum[0], scale));
+            simd.sub(simd.mul(sums, d), minimum)
+        }
+        Form::Halves(offset) => {
+            let [a, b, c, e, f, g, h, i] = part.q;
+            let (low, high) = words.split_at(4);
+            let low = F::dot(simd, [a, b, c, e], low.try_into().expect("sixteen integers"));
+            let high = F::dot(simd, [f, g, h, i], high.try_into().expect("sixteen integers"));
+            let low = simd.to_float(less(low, offset, x.half_sums[0]));
+            let high = simd.to_float(less(high, offset, x.half_sums[1]));
+            let sums = simd.add(simd.mul(low, part.scales[0]), simd.mul(high, part.scales[1]));
+            simd.mul(sums, d)
+        }
+    }
+}
+
+impl<F: Block> Kernel for Widened<F> {
+    type Input<'x> = &'x [f32];
+
+    #[inline(always)]
+    fn sums<S: Simd, T: Source, const B: usize, const G: usize>(
+        simd: S,
+        groups: [T; G],
+        x: [&[f32]; B],
+    ) -> [[[f32; LANES]; B]; G] {
+        let mut acc = [[simd.splat(0.0); B]; G];
+        for_each_part!(F, simd, groups, |group, index, part| {
+            let mut inputs = [&[[0.0; 4]; 8]; B];
+            for (input, x) in inputs.iter_mut().zip(x) {
+                let part = &x.as_chunks::<32>().0[index];
+                *input = part.as_chunks().0.try_into().expect("32 values");
+            }
+            let scales = weight_scales::<F, S>(simd, &part);
+            for word in 0..8 {
+                let columns = columns::<F, S>(simd, &part, scales, word);
+                for (acc, x) in acc[group].iter_mut().zip(inputs) {
+                    let mut sum = *acc;
+                    for (column, x) in columns.iter().zip(&x[word]) {
+                        sum = simd.add(sum, simd.mul(*column, simd.splat(*x)));
+                    }
+                    *acc = if B > 1 { simd.keep(sum) } else { sum };
+                }
+            }
+        });
+        to_arrays(simd, acc)
+    }
+}
+
+/// What the integers of the first and of the second sixteen columns are multiplied with, and what is then added.
+#[inline(always)]
+fn weight_scales<F: Block, S: Simd>(simd: S, part: &Part<S>) -> [S::F; 3] {
+    let scaled = |half: usize| simd.mul(part.d, part.scales[half]);
+    match F::FORM {
+        Form::Signed | Form::Offset(_) | Form::Added => [part.d, part.d, part.minimum[0]],
+        Form::Subtracted => [scaled(0), scaled(0), simd.mul(part.minimum[0], part.minimum[1])],
+        Form::Halves(_) => [scaled(0), scaled(1), part.d],
+    }
+}
+
+/// Four columns, widened: `oracle::Part::weights` of eight rows.
+#[inline(always)]
+fn columns<F: Block, S: Simd>(
+    simd: S,
+    part: &Part<S>,
+    scales: [S::F; 3],
+    word: usize,
+) -> [S::F; 4] {
+    let q = part.q[word];
+    let mut columns = [part.d; 4];
+    for (byte, column) in columns.iter_mut().enumerate() {
+        let in_byte = 8 * byte as u32;
+        let q = match F::FORM {
+            Form::Signed => simd.sar(simd.shl(q, 24 - in_byte), 24),
+            _ => simd.and(simd.shr(q, in_byte), simd.splat_word(0xff)),
+        };
+        let q = match F::FORM {
+            Form::Offset(offset) | Form::Halves(offset) => simd.sub_int(q, simd.splat_word(offset)),
+            _ => q,
+        };
+        let scaled = simd.mul(simd.to_float(q), scales[word / 4]);
+        *column = match F::FORM {
+            Form::Added => simd.add(scaled, scales[2]),
+            Form::Subtracted => simd.sub(scaled, scales[2]),
+            _ => scaled,
+        };
+    }
+    columns
+}
+
+/// Sixteen bytes of nibbles: the low ones are sixteen columns, and the high ones are sixteen more.
+#[inline(always)]
+fn nibbles<S: Simd>(simd: S, words: [S::I; 4]) -> [S::I; 8] {
+    let mask = simd.splat_word(0x0f0f_0f0f);
+    let mut q = [mask; 8];
+    for (k, word) in words.into_iter().enumerate() {
+        q[k] = simd.and(word, mask);
+        q[k + 4] = simd.and(simd.shr(word, 4), mask);
+    }
+    q
+}

@@ -1,0 +1,163 @@
+//! Rows of floats: the literal loop, eight rows at a time.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    rows::{Kernel, to_arrays},
+    simd::{LANES, Simd},
+    source::Source,
+};
+
+/// Bytes of a cache line: a row is visited for as much at once, so that no line is fetched twice.
+const LINE: usize = 64;
+
+/// How floats lie in a word.
+pub(super) trait Float {
+    /// Columns in a word.
+    const PER_WORD: usize;
+    /// The columns of a word, of which the second counts only if there are two.
+    fn columns<S: Simd>(simd: S, word: S::I) -> [S::F; 2];
+    /// A column that stands alone at the end of a row.
+    fn column<S: Simd>(simd: S, halves: [u16; LANES]) -> S::F;
+}
+
+/// One to a word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct F32;
+
+impl Float for F32 {
+    const PER_WORD: usize = 1;
+
+    #[inline(always)]
+    fn columns<S: Simd>(simd: S, word: S::I) -> [S::F; 2] {
+        [simd.from_bits(word); 2]
+    }
+
+    #[inline(always)]
+    fn column<S: Simd>(simd: S, _halves: [u16; LANES]) -> S::F {
+        simd.splat(0.0) // a row is whole words
+    }
+}
+
+/// Two to a word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct F16;
+
+impl Float for F16 {
+    const PER_WORD: usize = 2;
+
+    #[inline(always)]
+    fn columns<S: Simd>(simd: S, word: S::I) -> [S::F; 2] {
+        simd.f16_pair(word)
+    }
+
+    #[inline(always)]
+    fn column<S: Simd>(simd: S, halves: [u16; LANES]) -> S::F {
+        simd.f16_halves(halves)
+    }
+}
+
+/// Two to a word, each the upper half of a binary32.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bf16;
+
+impl Float for Bf16 {
+    const PER_WORD: usize = 2;
+
+    #[inline(always)]
+    fn columns<S: Simd>(simd: S, word: S::I) -> [S::F; 2] {
+        let high = simd.and(word, simd.splat_word(0xffff_0000));
+        [simd.from_bits(simd.shl(word, 16)), simd.from_bits(high)]
+    }
+
+    #[inline(always)]
+    fn column<S: Simd>(simd: S, halves: [u16; LANES]) -> S::F {
+        simd.from_bits(simd.shl(simd.halves(halves), 16))
+    }
+}
+
+impl<F: Float> Kernel for F {
+    type Input<'x> = &'x [f32];
+
+    #[inline(always)]
+    fn sums<S: Simd, T: Source, const B: usize, const G: usize>(
+        simd: S,
+        groups: [T; G],
+        x: [&[f32]; B],
+    ) -> [[[f32; LANES]; B]; G] {
+        let row_bytes = groups[0].row_bytes();
+        let mut acc = [[simd.splat(0.0); B]; G];
+        let mut at = 0;
+        while row_bytes - at >= LINE {
+            for (acc, group) in acc.iter_mut().zip(groups) {
+                for quarter in 0..LINE / 16 {
+                    group.prefetch(at, 2 * quarter, 2);
+                    step::<F, S, T, B>(simd, acc, group, x, at + 16 * quarter);
+                }
+            }
+            at += LINE;
+        }
+        for (acc, group) in acc.iter_mut().zip(groups) {
+            rest::<F, S, T, B>(simd, acc, group, x, at);
+        }
+        to_arrays(simd, acc)
+    }
+}
+
+/// Sixteen bytes of each row, left to right.
+#[inline(always)]
+fn step<F: Float, S: Simd, T: Source, const B: usize>(
+    simd: S,
+    acc: &mut [S::F; B],
+    group: T,
+    x: [&[f32]; B],
+    at: usize,
+) {
+    let words = group.load(simd, at);
+    let first = at / 4 * F::PER_WORD;
+    let mut columns = [[simd.splat(0.0); 2]; 4];
+    for (columns, word) in columns.iter_mut().zip(words) {
+        *columns = F::columns(simd, word);
+    }
+    for (acc, x) in acc.iter_mut().zip(x) {
+        let x = &x[first..first + 4 * F::PER_WORD];
+        let mut sum = *acc;
+        for i in 0..4 * F::PER_WORD {
+            let column = columns[i / F::PER_WORD][i % F::PER_WORD];
+            sum = simd.add(sum, simd.mul(column, simd.splat(x[i])));
+        }
+        *acc = if B > 1 { simd.keep(sum) } else { sum };
+    }
+}
+
+/// What is left of each row after whole lines.
+#[inline(always)]
+fn rest<F: Float, S: Simd, T: Source, const B: usize>(
+    simd: S,
+    acc: &mut [S::F; B],
+    group: T,
+    x: [&[f32]; B],
+    mut at: usize,
+) {
+    let row_bytes = group.row_bytes();
+    while row_bytes - at >= 16 {
+        step::<F, S, T, B>(simd, acc, group, x, at);
+        at += 16;
+    }
+    while row_bytes - at >= 4 {
+        let columns = F::columns(simd, group.word(simd, at));
+        for (acc, x) in acc.iter_mut().zip(x) {
+            let first = at / 4 * F::PER_WORD;
+            for (column, x) in columns.iter().zip(&x[first..first + F::PER_WORD]) {
+                *acc = simd.add(*acc, simd.mul(*column, simd.splat(*x)));
+            }
+        }
+        at += 4;
+    }
+    if at < row_bytes {
+        let column = F::column(simd, group.halves(at));
+        for (acc, x) in acc.iter_mut().zip(x) {
+            *acc = simd.add(*acc, simd.mul(column, simd.splat(x[at / 2])));
+        }
+    }
+}

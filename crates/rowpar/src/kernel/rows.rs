@@ -1,0 +1,136 @@
+//! How a range of rows becomes groups of eight: the part of the kernels that neither a format nor an instruction set changes.
+//!
+//! Three things make the literal order as fast as memory (the crate's README has figures):
+//!
+//! 1. Rows are lanes. Words of 8 rows are loaded as they lie and transposed in registers into vectors of one word of each
+//!    row; an operation then advances 8 sums at once. More inputs share the transposed words.
+//! 2. A row is visited for about a cache line at a time, so that no line is fetched twice.
+//! 3. The 8 rows are 8 streams, more than the hardware follows well. Each has a software prefetch into L2, which goes on
+//!    where the stream does. The prefetches stand between the steps of the computation: in a burst they would wait for each
+//!    other.
+//!
+//! Measured on Sapphire Rapids, eight streams that are kilobytes apart get a tenth to a quarter more out of memory
+//! than one linear stream over the same bytes, and their prefetches reach the rows at hand: short ranges gain, too.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    simd::{LANES, Simd, Task},
+    source::{Packed, Rows, Source, Stream, TILE_ROWS},
+};
+
+/// Bytes that make a stream long enough to be one to the hardware: four pages. Narrower rows are taken several to a stream.
+const STREAM_BYTES: usize = 16 * 1024;
+
+/// A format and the kind of input it is multiplied with.
+pub(super) trait Kernel {
+    /// An input.
+    type Input<'x>: Copy;
+
+    /// The sums of `G` groups of eight rows for each of `B` inputs. Implementations are `#[inline(always)]`.
+    ///
+    /// More than one group is computed at once where a single one would wait for its own additions.
+    ///
+    /// # Panics
+    ///
+    /// If an input is shorter than the rows.
+    fn sums<S: Simd, T: Source, const B: usize, const G: usize>(
+        simd: S,
+        groups: [T; G],
+        x: [Self::Input<'_>; B],
+    ) -> [[[f32; LANES]; B]; G];
+}
+
+/// Rows as they lie, with `B` inputs, in groups of `8 * G`.
+#[derive(Debug)]
+pub(super) struct RowMajor<'a, 'x, 'o, K: Kernel, const B: usize, const G: usize> {
+    pub(super) bytes: &'a [u8],
+    pub(super) row_bytes: usize,
+    pub(super) x: [K::Input<'x>; B],
+    pub(super) out: [&'o mut [f32]; B],
+}
+
+impl<K: Kernel, const B: usize, const G: usize> Task for RowMajor<'_, '_, '_, K, B, G> {
+    /// Rows are taken in groups of `8 * G * depth`. Lane k of `8 * G` has the rows from `depth * k` of the group on, one
+    /// after another: streams of `depth` rows that follow each other in memory.
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { bytes, row_bytes, x, mut out } = self;
+        let n_rows = out[0].len();
+        let n_lanes = LANES * G;
+        let end = bytes.as_ptr_range().end.addr();
+        let mut row = 0;
+        while row < n_rows {
+            let depth = ((n_rows - row) / n_lanes).min(STREAM_BYTES.div_ceil(row_bytes.max(1)));
+            // The last rows, too few for the lanes, are computed with some before them, which get the same bits again.
+            // With too few in all, the last one fills the lanes that are left.
+            let first = if depth > 0 { row } else { n_rows.saturating_sub(n_lanes) };
+            let depth = depth.max(1);
+            for step in 0..depth {
+                let row_of = |lane: usize| (first + lane * depth + step).min(n_rows - 1);
+                let left = (depth - step) * row_bytes;
+                let stream = Stream { left, skip: (n_lanes - 1) * depth * row_bytes, end };
+                let groups = std::array::from_fn(|group| {
+                    Rows::new(bytes, row_bytes, |lane| row_of(LANES * group + lane), stream)
+                });
+                if (first, step) == (0, 0) {
+                    groups.iter().for_each(|group: &Rows<'_>| group.prefetch_start());
+                }
+                let sums = K::sums::<S, _, B, G>(simd, groups, x);
+                for (group, sums) in sums.iter().enumerate() {
+                    for (out, sums) in out.iter_mut().zip(sums) {
+                        for (lane, sum) in sums.iter().enumerate() {
+                            out[row_of(LANES * group + lane)] = *sum;
+                        }
+                    }
+                }
+            }
+            row = first + n_lanes * depth;
+        }
+    }
+}
+
+/// Whole packed tiles, with `B` inputs.
+#[derive(Debug)]
+pub(super) struct Tiles<'a, 'x, 'o, K: Kernel, const B: usize> {
+    pub(super) bytes: &'a [u8],
+    pub(super) row_bytes: usize,
+    pub(super) x: [K::Input<'x>; B],
+    pub(super) out: [&'o mut [f32]; B],
+}
+
+impl<K: Kernel, const B: usize> Task for Tiles<'_, '_, '_, K, B> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { bytes, row_bytes, x, mut out } = self;
+        let end = bytes.as_ptr_range().end.addr();
+        for first in (0..out[0].len()).step_by(TILE_ROWS) {
+            let tile = &bytes[first * row_bytes..][..TILE_ROWS * row_bytes];
+            let halves = [Packed::new(tile, 0, end), Packed::new(tile, 1, end)];
+            let sums = K::sums::<S, _, B, 2>(simd, halves, x);
+            for (half, sums) in sums.iter().enumerate() {
+                for (out, sums) in out.iter_mut().zip(sums) {
+                    out[first + LANES * half..][..LANES].copy_from_slice(sums);
+                }
+            }
+        }
+    }
+}
+
+/// The lanes of all sums.
+///
+/// A plain loop, as are all loops over lanes here: a closure that is handed to a library function, which is compiled
+/// without the instruction set, might not be inlined.
+#[inline(always)]
+pub(super) fn to_arrays<S: Simd, const B: usize, const G: usize>(
+    simd: S,
+    acc: [[S::F; B]; G],
+) -> [[[f32; LANES]; B]; G] {
+    let mut arrays = [[[0.0; LANES]; B]; G];
+    for (arrays, acc) in arrays.iter_mut().zip(acc) {
+        for (array, acc) in arrays.iter_mut().zip(acc) {
+            *array = simd.to_array(acc);
+        }
+    }
+    arrays
+}

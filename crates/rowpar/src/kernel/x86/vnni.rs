@@ -1,0 +1,93 @@
+//! Sets with an instruction that multiplies bytes and sums them in 32 bits: AVX-VNNI, and AVX-512 with VNNI.
+//!
+//! Registers stay at 256 bits. (ARCHITECTURE.md has what wider ones gained.)
+
+use std::arch::x86_64::*;
+
+use super::ymm::{Dot, Ymm, splat_bytes};
+use crate::kernel::simd::Task;
+
+/// A set whose instruction is `$dot`.
+macro_rules! vnni {
+    ($(#[$doc:meta])* $name:ident, $features:literal, $dot:ident, $needs:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub(in crate::kernel) struct $name(());
+
+        impl $name {
+            /// A token.
+            ///
+            /// # Safety
+            ///
+            #[doc = concat!("The CPU must have ", $needs, ".")]
+            pub(in crate::kernel) unsafe fn new() -> Self {
+                Self(())
+            }
+        }
+
+        impl Dot for $name {
+            #[inline]
+            fn enter<T: Task>(self, task: T) {
+                #[target_feature(enable = $features)]
+                fn inner<T: Task>(simd: Ymm<$name>, task: T) {
+                    task.run(simd);
+                }
+                // SAFETY: K1: the token is of a CPU with all that is enabled.
+                unsafe { inner(Ymm(self), task) }
+            }
+
+            #[inline(always)]
+            fn dot_unsigned<const N: usize, const MAX: i32>(
+                self,
+                w: [__m256i; N],
+                x: &[[i8; 4]; N],
+            ) -> __m256i {
+                #[inline]
+                #[target_feature(enable = $features)]
+                fn inner<const N: usize>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+                    // Two sums, as the instruction takes longer than the next one needs to start.
+                    let mut sums = [_mm256_setzero_si256(); 2];
+                    for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
+                        sums[k % 2] = $dot(sums[k % 2], w, splat_bytes(*x));
+                    }
+                    _mm256_add_epi32(sums[0], sums[1])
+                }
+                // SAFETY: K1, as above.
+                unsafe { inner(w, x) }
+            }
+
+            #[inline(always)]
+            fn dot_signed<const N: usize>(self, w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+                #[inline]
+                #[target_feature(enable = $features)]
+                fn inner<const N: usize>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+                    let mut sums = [_mm256_setzero_si256(); 2];
+                    for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
+                        // The sign of a weight goes to the input, which is never -128.
+                        let x = _mm256_sign_epi8(splat_bytes(*x), w);
+                        sums[k % 2] = $dot(sums[k % 2], _mm256_abs_epi8(w), x);
+                    }
+                    _mm256_add_epi32(sums[0], sums[1])
+                }
+                // SAFETY: K1, as above.
+                unsafe { inner(w, x) }
+            }
+        }
+    };
+}
+
+vnni!(
+    /// AVX-VNNI beside AVX2 and F16C.
+    AvxVnni,
+    "avx2,f16c,avxvnni",
+    _mm256_dpbusd_avx_epi32,
+    "AVX2, F16C and AVX-VNNI"
+);
+
+vnni!(
+    /// AVX-512 F, BW, VL and VNNI beside AVX2 and F16C: twice the registers, too.
+    Avx512,
+    "avx2,f16c,avx512f,avx512bw,avx512vl,avx512vnni",
+    _mm256_dpbusd_epi32,
+    "AVX2, F16C, and AVX-512 F, BW, VL and VNNI"
+);

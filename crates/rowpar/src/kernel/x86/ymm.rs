@@ -1,0 +1,376 @@
+//! AVX2 and F16C: 8 rows in the 8 lanes of a register.
+//!
+//! Never fused: no set that is enabled here is FMA alone, and Rust does not contract.
+//!
+//! Functions of one intrinsic or a few are safe where they enable what they need; the methods of the token call them.
+
+use std::arch::{asm, x86_64::*};
+
+use crate::kernel::simd::{LANES, Simd, Task, word_of};
+
+/// What differs between the sets with registers of 256 bits: how bytes are multiplied and summed.
+///
+/// A value is a token of a CPU with AVX2, F16C, and what the type stands for besides (K1).
+pub(in crate::kernel) trait Dot: Copy {
+    /// Runs `task`, compiled for this instruction set.
+    fn enter<T: Task>(self, task: T);
+    /// As [`Simd::dot_unsigned`].
+    fn dot_unsigned<const N: usize, const MAX: i32>(
+        self,
+        w: [__m256i; N],
+        x: &[[i8; 4]; N],
+    ) -> __m256i;
+    /// As [`Simd::dot_signed`].
+    fn dot_signed<const N: usize>(self, w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i;
+}
+
+/// AVX2 and F16C, and what `D` stands for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::kernel) struct Ymm<D>(pub(in crate::kernel) D);
+
+/// Nothing but AVX2 and F16C.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::kernel) struct Avx2(());
+
+impl Avx2 {
+    /// A token.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX2 and F16C.
+    pub(in crate::kernel) unsafe fn new() -> Self {
+        Self(())
+    }
+}
+
+/// Calls a function that enables `avx2` and `f16c` at most.
+macro_rules! avx2 {
+    ($token:expr, $call:expr) => {{
+        let _: Ymm<_> = $token;
+        // SAFETY: K1: the token is of a CPU with AVX2 and F16C.
+        unsafe { $call }
+    }};
+}
+
+impl Dot for Avx2 {
+    #[inline]
+    fn enter<T: Task>(self, task: T) {
+        #[target_feature(enable = "avx2,f16c")]
+        fn inner<T: Task>(simd: Ymm<Avx2>, task: T) {
+            task.run(simd);
+        }
+        avx2!(Ymm(self), inner(Ymm(self), task));
+    }
+
+    #[inline(always)]
+    fn dot_unsigned<const N: usize, const MAX: i32>(
+        self,
+        w: [__m256i; N],
+        x: &[[i8; 4]; N],
+    ) -> __m256i {
+        avx2!(Ymm(self), dot_unsigned::<N, MAX>(w, x))
+    }
+
+    #[inline(always)]
+    fn dot_signed<const N: usize>(self, w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+        avx2!(Ymm(self), dot_signed::<N>(w, x))
+    }
+}
+
+/// Sums of pairs fit 16 bits, and sums of several of them, too, where the weights are small.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn dot_unsigned<const N: usize, const MAX: i32>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+    let at_once = const { (i16::MAX as i32 / (2 * MAX * 127)) as usize };
+    let ones = _mm256_set1_epi16(1);
+    let mut sum = _mm256_setzero_si256();
+    let mut first = 0;
+    while first < N {
+        let mut pairs = _mm256_maddubs_epi16(w[first], splat_bytes(x[first]));
+        let mut next = first + 1;
+        while next < N && next < first + at_once {
+            pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(w[next], splat_bytes(x[next])));
+            next += 1;
+        }
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+        first = next;
+    }
+    sum
+}
+
+/// The sign of a weight goes to the input: 128 · 127, twice, still fits 16 bits.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn dot_signed<const N: usize>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+    let ones = _mm256_set1_epi16(1);
+    let mut sum = _mm256_setzero_si256();
+    for (w, x) in w.into_iter().zip(x) {
+        let x = _mm256_sign_epi8(splat_bytes(*x), w);
+        let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), x);
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+    }
+    sum
+}
+
+/// Four bytes in every lane.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn splat_bytes(x: [i8; 4]) -> __m256i {
+    _mm256_set1_epi32(word_of(x).cast_signed())
+}
+
+impl<D: Dot> Simd for Ymm<D> {
+    type F = __m256;
+    type I = __m256i;
+
+    #[inline(always)]
+    fn enter<T: Task>(self, task: T) {
+        self.0.enter(task);
+    }
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> __m256 {
+        avx2!(self, _mm256_set1_ps(value))
+    }
+
+    #[inline(always)]
+    fn splat_word(self, word: u32) -> __m256i {
+        avx2!(self, _mm256_set1_epi32(word.cast_signed()))
+    }
+
+    #[inline(always)]
+    fn words(self, words: [u32; LANES]) -> __m256i {
+        avx2!(self, setr(words))
+    }
+
+    #[inline(always)]
+    fn halves(self, halves: [u16; LANES]) -> __m256i {
+        avx2!(self, widen_halves(halves))
+    }
+
+    #[inline(always)]
+    fn to_array(self, values: __m256) -> [f32; LANES] {
+        avx2!(self, to_array(values))
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m256, b: __m256) -> __m256 {
+        avx2!(self, _mm256_add_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn sub(self, a: __m256, b: __m256) -> __m256 {
+        avx2!(self, _mm256_sub_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m256, b: __m256) -> __m256 {
+        avx2!(self, _mm256_mul_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn keep(self, acc: __m256) -> __m256 {
+        avx2!(self, keep(acc))
+    }
+
+    #[inline(always)]
+    fn from_bits(self, words: __m256i) -> __m256 {
+        avx2!(self, _mm256_castsi256_ps(words))
+    }
+
+    #[inline(always)]
+    fn to_float(self, words: __m256i) -> __m256 {
+        avx2!(self, _mm256_cvtepi32_ps(words))
+    }
+
+    #[inline(always)]
+    fn f16(self, words: __m256i) -> __m256 {
+        avx2!(self, f16(words))
+    }
+
+    #[inline(always)]
+    fn f16_pair(self, words: __m256i) -> [__m256; 2] {
+        avx2!(self, f16_pair(words))
+    }
+
+    #[inline(always)]
+    fn f16_halves(self, halves: [u16; LANES]) -> __m256 {
+        avx2!(self, f16_halves(halves))
+    }
+
+    #[inline(always)]
+    fn and(self, a: __m256i, b: __m256i) -> __m256i {
+        avx2!(self, _mm256_and_si256(a, b))
+    }
+
+    #[inline(always)]
+    fn or(self, a: __m256i, b: __m256i) -> __m256i {
+        avx2!(self, _mm256_or_si256(a, b))
+    }
+
+    #[inline(always)]
+    fn sub_int(self, a: __m256i, b: __m256i) -> __m256i {
+        avx2!(self, _mm256_sub_epi32(a, b))
+    }
+
+    #[inline(always)]
+    fn shl(self, words: __m256i, n_bits: u32) -> __m256i {
+        avx2!(self, _mm256_sll_epi32(words, _mm_cvtsi32_si128(n_bits.cast_signed())))
+    }
+
+    #[inline(always)]
+    fn shr(self, words: __m256i, n_bits: u32) -> __m256i {
+        avx2!(self, _mm256_srl_epi32(words, _mm_cvtsi32_si128(n_bits.cast_signed())))
+    }
+
+    #[inline(always)]
+    fn sar(self, words: __m256i, n_bits: u32) -> __m256i {
+        avx2!(self, _mm256_sra_epi32(words, _mm_cvtsi32_si128(n_bits.cast_signed())))
+    }
+
+    #[inline(always)]
+    fn fifth_bits(self, bits: __m256i) -> [__m256i; 8] {
+        avx2!(self, fifth_bits(bits))
+    }
+
+    #[inline(always)]
+    fn dot_unsigned<const N: usize, const MAX: i32>(
+        self,
+        w: [__m256i; N],
+        x: &[[i8; 4]; N],
+    ) -> __m256i {
+        self.0.dot_unsigned::<N, MAX>(w, x)
+    }
+
+    #[inline(always)]
+    fn dot_signed<const N: usize>(self, w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+        self.0.dot_signed(w, x)
+    }
+
+    #[inline(always)]
+    fn load_rows(self, rows: [&[u8; 16]; LANES]) -> [__m256i; 4] {
+        avx2!(self, load_rows(rows))
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &[u8; 32]) -> __m256i {
+        avx2!(self, load(bytes))
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(bytes: &[u8; 32]) -> __m256i {
+    // SAFETY: 32 bytes are valid, and the load needs no alignment.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn to_array(values: __m256) -> [f32; LANES] {
+    let mut array = [0.0; LANES];
+    // SAFETY: `array` has room for 8 values, and the store needs no alignment.
+    unsafe { _mm256_storeu_ps(array.as_mut_ptr(), values) };
+    array
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn keep(mut acc: __m256) -> __m256 {
+    // SAFETY: does nothing; the register comes out as it went in.
+    unsafe { asm!("/* {0} */", inout(ymm_reg) acc, options(nomem, nostack, preserves_flags)) };
+    acc
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn setr(words: [u32; LANES]) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = words;
+    let (a, b, c, d) = (a.cast_signed(), b.cast_signed(), c.cast_signed(), d.cast_signed());
+    let (e, f, g, h) = (e.cast_signed(), f.cast_signed(), g.cast_signed(), h.cast_signed());
+    _mm256_setr_epi32(a, b, c, d, e, f, g, h)
+}
+
+/// Halves in a register of 128 bits.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn halves(halves: [u16; LANES]) -> __m128i {
+    let [a, b, c, d, e, f, g, h] = halves;
+    let (a, b, c, d) = (a.cast_signed(), b.cast_signed(), c.cast_signed(), d.cast_signed());
+    let (e, f, g, h) = (e.cast_signed(), f.cast_signed(), g.cast_signed(), h.cast_signed());
+    _mm_setr_epi16(a, b, c, d, e, f, g, h)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn widen_halves(values: [u16; LANES]) -> __m256i {
+    _mm256_cvtepu16_epi32(halves(values))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn f16_halves(values: [u16; LANES]) -> __m256 {
+    _mm256_cvtph_ps(halves(values))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn f16(words: __m256i) -> __m256 {
+    let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(words, words));
+    _mm256_cvtph_ps(_mm256_castsi256_si128(packed))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn f16_pair(words: __m256i) -> [__m256; 2] {
+    let low = _mm256_and_si256(words, _mm256_set1_epi32(0xffff));
+    let packed = _mm256_packus_epi32(low, _mm256_srli_epi32::<16>(words));
+    // Low halves of rows 0–3, high ones of 0–3, low ones of 4–7, high ones of 4–7.
+    let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(packed);
+    let high = _mm256_extracti128_si256::<1>(packed);
+    [_mm256_cvtph_ps(_mm256_castsi256_si128(packed)), _mm256_cvtph_ps(high)]
+}
+
+/// A byte of the bits goes to all bytes of a word, where each tests its own bit.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn fifth_bits(bits: __m256i) -> [__m256i; 8] {
+    let own = [_mm256_set1_epi32(0x0804_0201), _mm256_set1_epi32(0x8040_2010_u32.cast_signed())];
+    // The first byte of each lane, four times.
+    let lanes = _mm_setr_epi32(0, 0x0404_0404, 0x0808_0808, 0x0c0c_0c0c);
+    let first = _mm256_broadcastsi128_si256(lanes);
+    let mut words = [bits; 8];
+    for (k, word) in words.iter_mut().enumerate() {
+        let byte = _mm256_add_epi8(first, _mm256_set1_epi8((k / 2) as i8));
+        let spread = _mm256_shuffle_epi8(bits, byte);
+        let own = own[k % 2];
+        let set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, own), own);
+        *word = _mm256_and_si256(set, _mm256_set1_epi8(0x10));
+    }
+    words
+}
+
+/// Four words of 8 rows, one vector each.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_rows(rows: [&[u8; 16]; LANES]) -> [__m256i; 4] {
+    // Row k in the low half, row k + 4 in the high half.
+    let mut halves = [_mm256_setzero_ps(); 4];
+    for (k, both) in halves.iter_mut().enumerate() {
+        // SAFETY: 16 bytes are valid, and the load needs no alignment.
+        let low = unsafe { _mm_loadu_ps(rows[k].as_ptr().cast()) };
+        // SAFETY: the same.
+        let high = unsafe { _mm_loadu_ps(rows[k + 4].as_ptr().cast()) };
+        *both = _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high);
+    }
+    // A 4 × 4 transpose in each half.
+    let [a, b, c, d] = halves;
+    let (ab_low, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+    let (cd_low, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+    [
+        _mm256_castps_si256(_mm256_shuffle_ps::<0b01_00_01_00>(ab_low, cd_low)),
+        _mm256_castps_si256(_mm256_shuffle_ps::<0b11_10_11_10>(ab_low, cd_low)),
+        _mm256_castps_si256(_mm256_shuffle_ps::<0b01_00_01_00>(ab_high, cd_high)),
+        _mm256_castps_si256(_mm256_shuffle_ps::<0b11_10_11_10>(ab_high, cd_high)),
+    ]
+}
