@@ -7,42 +7,12 @@ mod common;
 
 use benches::gguf::Gguf;
 use benches::llama::{ModelError, TextStream, Tokenizer};
-use common::{Field, GgufWriter};
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Case {
-    text: String,
-    plain: Vec<u32>,
-    control: Vec<u32>,
-    #[serde(default)]
-    gpt2: Vec<u32>,
-}
-
-#[derive(Deserialize)]
-struct Facts {
-    #[serde(default)]
-    tokens: Vec<String>,
-    #[serde(default)]
-    n_control: usize,
-    #[serde(default)]
-    merges: Vec<String>,
-    cases: Vec<Case>,
-}
-
-fn small() -> Facts {
-    serde_json::from_str(include_str!("data/small_vocabulary.json")).unwrap()
-}
+use common::{Field, GgufWriter, TokenCase, TokenFacts, small_vocabulary, write_vocabulary};
 
 /// A file with nothing but a vocabulary.
-fn vocabulary(facts: &Facts, pre: &str) -> GgufWriter {
+fn vocabulary(facts: &TokenFacts, pre: &str) -> GgufWriter {
     let mut file = GgufWriter::new();
-    let types = (0..facts.tokens.len()).map(|id| if id < facts.n_control { 3 } else { 1 });
-    file.entry("tokenizer.ggml.model", &Field::String("gpt2"))
-        .entry("tokenizer.ggml.pre", &Field::String(pre))
-        .entry("tokenizer.ggml.tokens", &Field::strings(&facts.tokens))
-        .entry("tokenizer.ggml.token_type", &Field::Array(5, types.map(Field::I32).collect()))
-        .entry("tokenizer.ggml.merges", &Field::strings(&facts.merges));
+    write_vocabulary(&mut file, facts, pre);
     file
 }
 
@@ -51,7 +21,7 @@ fn tokenizer(file: &GgufWriter) -> Result<Tokenizer, ModelError> {
     Tokenizer::from_gguf(&Gguf::parse(&bytes).unwrap())
 }
 
-fn check(tokenizer: &Tokenizer, case: &Case) {
+fn check(tokenizer: &Tokenizer, case: &TokenCase) {
     let text = &case.text;
     assert_eq!(tokenizer.encode(text), case.plain, "{text:?}");
     assert_eq!(tokenizer.encode_with_control(text), case.control, "{text:?}");
@@ -69,7 +39,7 @@ fn check(tokenizer: &Tokenizer, case: &Case) {
 
 #[test]
 fn a_small_vocabulary() {
-    let facts = small();
+    let facts = small_vocabulary();
     let smollm = tokenizer(&vocabulary(&facts, "smollm")).unwrap();
     let gpt2 = tokenizer(&vocabulary(&facts, "gpt-2")).unwrap();
     assert_eq!(smollm.n_tokens(), facts.tokens.len());
@@ -82,7 +52,7 @@ fn a_small_vocabulary() {
 
 #[test]
 fn control_tokens_have_their_text_and_no_other_has() {
-    let facts = small();
+    let facts = small_vocabulary();
     let tokenizer = tokenizer(&vocabulary(&facts, "smollm")).unwrap();
     assert_eq!(tokenizer.control("<|im_end|>"), Some(2));
     assert_eq!(tokenizer.control("the"), None);
@@ -93,7 +63,7 @@ fn control_tokens_have_their_text_and_no_other_has() {
 
 #[test]
 fn vocabularies_that_cannot_be_used_are_refused() {
-    let facts = small();
+    let facts = small_vocabulary();
     let value = |key, expected| ModelError::Value { key, expected };
     assert_eq!(
         tokenizer(&GgufWriter::new()).unwrap_err(),
@@ -112,7 +82,7 @@ fn vocabularies_that_cannot_be_used_are_refused() {
     assert!(matches!(tokenizer(&kind), Err(ModelError::Unsupported { .. })));
 
     for merge in ["a", "a \u{1}", "", " ", "zz zz"] {
-        let mut facts = small();
+        let mut facts = small_vocabulary();
         facts.merges.insert(3, merge.into());
         let found = tokenizer(&vocabulary(&facts, "smollm"));
         assert_eq!(found.unwrap_err(), ModelError::Merge(3), "{merge:?}");
@@ -138,7 +108,7 @@ fn user_defined_tokens_are_found_in_any_text() {
 #[test]
 fn smollm2() {
     let Some(path) = common::model_file() else { return };
-    let facts: Facts = serde_json::from_str(include_str!("data/smollm2_tokens.json")).unwrap();
+    let facts: TokenFacts = serde_json::from_str(include_str!("data/smollm2_tokens.json")).unwrap();
     let file = std::fs::read(path).unwrap();
     let tokenizer = Tokenizer::from_gguf(&Gguf::parse(&file).unwrap()).unwrap();
     assert_eq!(tokenizer.n_tokens(), 49_152);

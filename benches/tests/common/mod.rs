@@ -3,7 +3,11 @@
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
+pub(crate) mod model;
+
 use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
 
 /// SmolLM2's file: where `BENCHES_MODEL` says, or where `cargo xtask model smollm2` has put it. Says so if there is none.
 pub(crate) fn model_file() -> Option<PathBuf> {
@@ -17,6 +21,42 @@ pub(crate) fn model_file() -> Option<PathBuf> {
         eprintln!("no model at hand: `cargo xtask model smollm2` gets it");
     }
     found
+}
+
+/// A text and its tokens, by an implementation that is not ours.
+#[derive(Deserialize)]
+pub(crate) struct TokenCase {
+    pub(crate) text: String,
+    pub(crate) plain: Vec<u32>,
+    pub(crate) control: Vec<u32>,
+    #[serde(default)]
+    pub(crate) gpt2: Vec<u32>,
+}
+
+/// A vocabulary, unless it is that of a model's file, and texts with their tokens.
+#[derive(Deserialize)]
+pub(crate) struct TokenFacts {
+    #[serde(default)]
+    pub(crate) tokens: Vec<String>,
+    #[serde(default)]
+    pub(crate) n_control: usize,
+    #[serde(default)]
+    pub(crate) merges: Vec<String>,
+    pub(crate) cases: Vec<TokenCase>,
+}
+
+pub(crate) fn small_vocabulary() -> TokenFacts {
+    serde_json::from_str(include_str!("../data/small_vocabulary.json")).unwrap()
+}
+
+/// Writes that vocabulary, with the splitting rules named.
+pub(crate) fn write_vocabulary(file: &mut GgufWriter, facts: &TokenFacts, pre: &str) {
+    let types = (0..facts.tokens.len()).map(|id| if id < facts.n_control { 3 } else { 1 });
+    file.entry("tokenizer.ggml.model", &Field::String("gpt2"))
+        .entry("tokenizer.ggml.pre", &Field::String(pre))
+        .entry("tokenizer.ggml.tokens", &Field::strings(&facts.tokens))
+        .entry("tokenizer.ggml.token_type", &Field::Array(5, types.map(Field::I32).collect()))
+        .entry("tokenizer.ggml.merges", &Field::strings(&facts.merges));
 }
 
 /// A value and the type number in front of it.
