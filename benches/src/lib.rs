@@ -20,6 +20,8 @@ pub mod data;
 mod decode;
 pub mod decode_suite;
 pub mod dispatch;
+pub mod gguf;
+pub mod llama;
 pub mod matvec;
 mod pinned;
 pub mod protocol;

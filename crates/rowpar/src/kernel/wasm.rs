@@ -76,7 +76,7 @@ impl Simd for Simd128 {
     }
 
     #[inline(always)]
-    fn from_bits(self, words: Self::I) -> Self::F {
+    fn as_floats(self, words: Self::I) -> Self::F {
         words
     }
 

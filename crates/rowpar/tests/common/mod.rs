@@ -1,10 +1,14 @@
 //! Pools, values and an oracle that the tests share.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 use std::{ops::Range, sync::Mutex, thread};
 
 use rowpar::{Part, RowPool, Serial};
+
+mod weights;
+
+pub(crate) use self::weights::{Bits, by_oracle, halves, quantized, weights};
 
 type Named = (String, Box<dyn RowPool>);
 

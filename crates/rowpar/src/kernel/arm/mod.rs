@@ -97,7 +97,7 @@ impl<D: Dot> Simd for Arm<D> {
     }
 
     #[inline(always)]
-    fn from_bits(self, words: Self::I) -> Self::F {
+    fn as_floats(self, words: Self::I) -> Self::F {
         let [low, high] = words;
         [neon!(self, vreinterpretq_f32_u32(low)), neon!(self, vreinterpretq_f32_u32(high))]
     }
