@@ -14,7 +14,7 @@ pub(super) fn load(bytes: &[u8; 4 * LANES]) -> [uint32x4_t; 2] {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn load_four(bytes: &[u8; 16]) -> uint32x4_t {
+pub(super) fn load_four(bytes: &[u8; 16]) -> uint32x4_t {
     // SAFETY: 16 bytes are valid, and the load needs no alignment.
     vreinterpretq_u32_u8(unsafe { vld1q_u8(bytes.as_ptr()) })
 }
@@ -125,38 +125,10 @@ pub(super) fn fifth_bits(bits: [uint32x4_t; 2]) -> [[uint32x4_t; 2]; 8] {
     words
 }
 
-/// Four words of 8 rows, two vectors each.
+/// Words 0, and words 2, of two pairs of rows that `vtrn1q_u32` made; or words 1 and 3, of `vtrn2q_u32`.
 #[inline]
 #[target_feature(enable = "neon")]
-pub(super) fn load_rows(rows: [&[u8; 16]; LANES]) -> [[uint32x4_t; 2]; 4] {
-    let [a, b, c, d, e, f, g, h] = rows;
-    let low = transpose([a, b, c, d]);
-    let high = transpose([e, f, g, h]);
-    [[low[0], high[0]], [low[1], high[1]], [low[2], high[2]], [low[3], high[3]]]
-}
-
-/// Four words of four rows, one vector each.
-#[inline]
-#[target_feature(enable = "neon")]
-fn transpose([a, b, c, d]: [&[u8; 16]; 4]) -> [uint32x4_t; 4] {
-    let [a, b, c, d] = [load_four(a), load_four(b), load_four(c), load_four(d)];
-    // Pairs of rows: words 0 and 2, then 1 and 3. Then pairs of pairs.
-    let ab = [vtrn1q_u32(a, b), vtrn2q_u32(a, b)];
-    let cd = [vtrn1q_u32(c, d), vtrn2q_u32(c, d)];
-    let ([ab_even, ab_odd], [cd_even, cd_odd]) = (pairs(ab), pairs(cd));
-    let [first, second] = pairs_back([vtrn1q_u64(ab_even, cd_even), vtrn1q_u64(ab_odd, cd_odd)]);
-    let [third, fourth] = pairs_back([vtrn2q_u64(ab_even, cd_even), vtrn2q_u64(ab_odd, cd_odd)]);
-    [first, second, third, fourth]
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn pairs([a, b]: [uint32x4_t; 2]) -> [uint64x2_t; 2] {
-    [vreinterpretq_u64_u32(a), vreinterpretq_u64_u32(b)]
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn pairs_back([a, b]: [uint64x2_t; 2]) -> [uint32x4_t; 2] {
-    [vreinterpretq_u32_u64(a), vreinterpretq_u32_u64(b)]
+pub(super) fn join_pairs(ab: uint32x4_t, cd: uint32x4_t) -> [uint32x4_t; 2] {
+    let (ab, cd) = (vreinterpretq_u64_u32(ab), vreinterpretq_u64_u32(cd));
+    [vreinterpretq_u32_u64(vtrn1q_u64(ab, cd)), vreinterpretq_u32_u64(vtrn2q_u64(ab, cd))]
 }

@@ -178,12 +178,32 @@ impl<D: Dot> Simd for Arm<D> {
 
     #[inline(always)]
     fn load_rows(self, rows: [&[u8; 16]; LANES]) -> [Self::I; 4] {
-        neon!(self, load::load_rows(rows))
+        let [a, b, c, d, e, f, g, h] = rows;
+        let low = self.transpose([a, b, c, d]);
+        let high = self.transpose([e, f, g, h]);
+        [[low[0], high[0]], [low[1], high[1]], [low[2], high[2]], [low[3], high[3]]]
     }
 
     #[inline(always)]
     fn load(self, bytes: &[u8; 4 * LANES]) -> Self::I {
         neon!(self, load::load(bytes))
+    }
+}
+
+impl<D: Dot> Arm<D> {
+    /// Four words of four rows, one vector each.
+    ///
+    /// A function that enables `neon` cannot be inlined always, and of this size it is not.
+    #[inline(always)]
+    fn transpose(self, rows: [&[u8; 16]; 4]) -> [uint32x4_t; 4] {
+        let [a, b, c, d] = rows;
+        let (a, b) = (neon!(self, load::load_four(a)), neon!(self, load::load_four(b)));
+        let (c, d) = (neon!(self, load::load_four(c)), neon!(self, load::load_four(d)));
+        let (ab_even, ab_odd) = (neon!(self, vtrn1q_u32(a, b)), neon!(self, vtrn2q_u32(a, b)));
+        let (cd_even, cd_odd) = (neon!(self, vtrn1q_u32(c, d)), neon!(self, vtrn2q_u32(c, d)));
+        let [first, third] = neon!(self, load::join_pairs(ab_even, cd_even));
+        let [second, fourth] = neon!(self, load::join_pairs(ab_odd, cd_odd));
+        [first, second, third, fourth]
     }
 }
 
