@@ -81,24 +81,22 @@ fn widened<const N: usize, const MAX: i32>(
 ) -> [uint32x4_t; 2] {
     let at_once = const { (i16::MAX as i32 / (2 * MAX * 127)) as usize };
     let mut sums = [vdupq_n_s32(0); 2];
-    let mut first = 0;
-    while first < N {
-        // Of each half of the lanes, the products of the first and of the last two.
-        let mut products = [[vdupq_n_s16(0); 2]; 2];
-        let mut next = first;
-        while next < N && next < first + at_once {
-            let x = splat_bytes(x[next]);
-            for ([low, high], w) in products.iter_mut().zip(w[next]) {
-                let w = vreinterpretq_s8_u32(w);
-                *low = vmlal_s8(*low, vget_low_s8(w), vget_low_s8(x));
-                *high = vmlal_high_s8(*high, w, x);
+    // Of each half of the lanes, the products of the first and of the last two.
+    let mut products = [[vdupq_n_s16(0); 2]; 2];
+    // One loop, which is unrolled; two, one in the other, were not.
+    for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
+        let x = splat_bytes(*x);
+        for ([low, high], w) in products.iter_mut().zip(w) {
+            let w = vreinterpretq_s8_u32(w);
+            *low = vmlal_s8(*low, vget_low_s8(w), vget_low_s8(x));
+            *high = vmlal_high_s8(*high, w, x);
+        }
+        if (k + 1).is_multiple_of(at_once) || k + 1 == N {
+            for (sum, [low, high]) in sums.iter_mut().zip(products) {
+                *sum = vpadalq_s16(*sum, vpaddq_s16(low, high));
             }
-            next += 1;
+            products = [[vdupq_n_s16(0); 2]; 2];
         }
-        for (sum, [low, high]) in sums.iter_mut().zip(products) {
-            *sum = vpadalq_s16(*sum, vpaddq_s16(low, high));
-        }
-        first = next;
     }
     [vreinterpretq_u32_s32(sums[0]), vreinterpretq_u32_s32(sums[1])]
 }
