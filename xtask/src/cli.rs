@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benches::protocol::Suite;
-use benches::{Backend, ModelShape};
+use benches::{Backend, ModelShape, Placement};
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
 
@@ -55,7 +55,7 @@ pub(crate) struct BenchOptions {
     pub(crate) quick: bool,
     /// Backends, comma separated: serial, spawn (threads for each job), rayon (called from outside its pool), rayon-inside (the
     /// caller is a worker), epoch, epoch-spin0 (its waiters park at once), epoch-x2 and epoch-x4 (that many times the
-    /// participants), epoch-pinned (a pin per core; Linux), and pools of others: original (the pool of cortiq-engine), spindle,
+    /// participants), and pools of others: original (the pool of cortiq-engine), spindle,
     /// paralight, chili, and in C libgomp and pthreadpool. A peer whose compiler or library is missing is an error that says how
     /// to install it.
     #[arg(
@@ -65,6 +65,10 @@ pub(crate) struct BenchOptions {
         default_value = "serial,spawn,rayon,epoch,epoch-spin0"
     )]
     pub(crate) backends: Vec<Backend>,
+    /// Where the threads of rayon and the epoch backends are bound, comma separated, each a contender of its own: none, set (each
+    /// to all CPUs of the plan), one-per-core (a CPU each). A calling thread that takes part is bound as well.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
+    pub(crate) placement: Vec<Placement>,
     /// Threads per pool, the calling thread included. By default what `cargo xtask topology` advises.
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,

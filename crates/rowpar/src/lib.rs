@@ -3,6 +3,7 @@
 mod kernel;
 mod matvec;
 pub mod oracle;
+mod placement;
 mod pool;
 mod rows;
 #[cfg(feature = "rayon")]
@@ -19,7 +20,8 @@ pub use crate::{
         Matvec, matvec_many, matvec_many_with, matvec_rows, matvec_rows_with, matvec_rows2,
         matvec_rows2_with,
     },
+    placement::{ParsePlacementError, Placement},
     pool::{Part, RowPool, Serial, for_each_range_mut},
     rows::{for_each_chunk_init, for_each_row, should_parallelize},
-    workers::{Placement, WorkerProblem, WorkerSetup},
+    workers::{WorkerProblem, WorkerSetup},
 };

@@ -9,23 +9,9 @@ use std::{
 };
 
 use cpu_qos::{Current, QosClass};
-use cpu_topology::{CpuPoolPlan, CpuSet, PinError, pin_current_thread};
+use cpu_topology::{CpuPoolPlan, CpuSet, PinError, PinGuard, pin_current_thread};
 
-/// Which CPUs the workers of a pool are bound to. The thread that builds the pool, and those that call it, stay as they are.
-///
-/// Binding is for machines that a process has to itself. Where others run too, a bound worker waits behind them on its CPU while
-/// others are idle, and a pool waits for its slowest participant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Placement {
-    /// Nowhere: the system decides.
-    #[default]
-    None,
-    /// Each to all CPUs of the plan, so that workers move among these and to no other.
-    Set,
-    /// Worker `i` to the `i`-th CPU of the plan: to a core each, if the plan has no more workers than cores.
-    OnePerCore,
-}
+use crate::Placement;
 
 /// Why a worker is not in the class, or not on the CPUs, that it was meant for. It works all the same.
 ///
@@ -126,7 +112,7 @@ impl WorkerSetup {
     /// The hook, to be called on each worker with the worker's number, which is that of its CPU in the plan.
     ///
     /// A pool that counts its caller among the participants, as [`epoch_pool`](https://docs.rs/epoch-pool) does, leaves the first
-    /// CPU to the caller.
+    /// CPU to the caller, which [`bind_caller`](Self::bind_caller) puts there.
     pub fn start_hook(&self) -> impl Fn(usize) + Clone + Send + Sync + 'static {
         let Self { class, problems, .. } = self.clone();
         let targets = self.targets();
@@ -142,6 +128,31 @@ impl WorkerSetup {
                 Err(source) => report(WorkerProblem::Placement { worker, source }),
             }
         }
+    }
+
+    /// Binds the calling thread as participant 0 until the guard is dropped; `None` where nobody is bound. It is for callers that
+    /// take part in the work, as those of an epoch-pool do: once workers have a CPU each, a caller that wanders shares theirs.
+    ///
+    /// Threads and pools that the caller starts meanwhile are born with its CPUs alone, so this comes after they are built.
+    ///
+    /// ```
+    /// use rowpar::{Placement, WorkerSetup};
+    ///
+    /// let setup = WorkerSetup::new(cpu_topology::plan_cpu_pool(0, false)).placement(Placement::OnePerCore);
+    /// # #[cfg(feature = "epoch-pool")]
+    /// let pool = setup.epoch_builder().build()?;
+    /// match setup.bind_caller() {
+    ///     Ok(_bound) => println!("decoding, each participant on a core of its own"),
+    ///     Err(error) => println!("decoding wherever the system puts the caller: {error}"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`pin_current_thread`], which leave the thread as it was.
+    pub fn bind_caller(&self) -> Result<Option<PinGuard>, PinError> {
+        self.targets().of(0).map(pin_current_thread).transpose()
     }
 
     /// What has gone wrong on workers since the last call. A pool may report itself built before all of its workers have run
