@@ -18,7 +18,8 @@ use std::{error::Error, fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {
-    /// Nowhere: the system decides.
+    /// Nowhere: the system decides, on Linux and Android among the CPUs of the thread that builds the pool. Where a library has
+    /// narrowed those (OpenMP's do), take `Set`.
     #[default]
     None,
     /// Each to all CPUs of the plan, so that workers move among these and to no other.

@@ -62,6 +62,9 @@ impl Error for WorkerProblem {
 
 /// What the workers of a pool do before their first job, made from a plan: take a quality-of-service class, and bind themselves.
 ///
+/// What becomes of a pool on a demoted thread, in a blocking task of an async runtime, under a narrowed mask, after a fork, and when
+/// a quota changes is told in the README under "In a server".
+///
 /// It goes into any pool that has a start hook. `rayon_builder` and `epoch_builder` (with the features of these names) give
 /// builders that have the width of the plan and the hook in place.
 ///
@@ -91,7 +94,8 @@ impl WorkerSetup {
     /// Workers in the calling thread's class, or in user-initiated if that is higher, and bound nowhere.
     ///
     /// All participants of a dispatch belong into one class: who waits for a lower one waits at its pace. So this is called on a
-    /// thread that is in the class of those that will call the pool.
+    /// thread that is in the class of those that will call the pool. A thread in a lower class than user-initiated still gets
+    /// workers in that one; it stays itself where it is, as somebody has put it there.
     pub fn new(plan: CpuPoolPlan) -> Self {
         let class = class_beside(cpu_qos::current());
         Self { plan, class, placement: Placement::None, problems: Arc::default() }
@@ -117,16 +121,12 @@ impl WorkerSetup {
         let Self { class, problems, .. } = self.clone();
         let targets = self.targets();
         move |worker| {
-            let report = |problem| lock(&problems).push(problem);
-            match cpu_qos::set_current(class) {
-                Ok(()) | Err(cpu_qos::Error::Unsupported) => {}
-                Err(source) => report(WorkerProblem::Class { worker, source }),
-            }
-            let Some(cpus) = targets.of(worker) else { return };
-            match pin_current_thread(cpus) {
-                Ok(guard) => guard.keep(),
-                Err(source) => report(WorkerProblem::Placement { worker, source }),
-            }
+            let classed = check_class(worker, cpu_qos::set_current(class));
+            let bound = targets.of(worker).map(pin_current_thread).transpose();
+            let placed = bound
+                .map(|guard| guard.map(PinGuard::keep))
+                .map_err(|source| WorkerProblem::Placement { worker, source });
+            lock(&problems).extend(classed.err().into_iter().chain(placed.err()));
         }
     }
 
@@ -207,6 +207,14 @@ impl Targets {
     }
 }
 
+/// Whether there is something to report. Platforms without classes have nothing to set.
+fn check_class(worker: usize, outcome: Result<(), cpu_qos::Error>) -> Result<(), WorkerProblem> {
+    match outcome {
+        Ok(()) | Err(cpu_qos::Error::Unsupported) => Ok(()),
+        Err(source) => Err(WorkerProblem::Class { worker, source }),
+    }
+}
+
 /// The class of workers that a thread found in this one waits for.
 fn class_beside(caller: Current) -> QosClass {
     caller.class().map_or(QosClass::UserInitiated, |class| class.max(QosClass::UserInitiated))
@@ -244,6 +252,19 @@ mod tests {
         }
         let told = setup(&[0], Placement::None).class(QosClass::Utility);
         assert_eq!(told.class, QosClass::Utility);
+    }
+
+    #[test]
+    fn a_class_that_is_refused_is_reported_and_none_to_set_is_not() {
+        assert!(check_class(3, Ok(())).is_ok());
+        assert!(check_class(3, Err(cpu_qos::Error::Unsupported)).is_ok());
+        for refused in [cpu_qos::Error::OptedOut, cpu_qos::Error::Os(22)] {
+            let problem = check_class(3, Err(refused)).expect_err("it was refused");
+            let WorkerProblem::Class { worker: 3, source } = problem else {
+                panic!("{problem:?}");
+            };
+            assert_eq!(source, refused);
+        }
     }
 
     #[test]
