@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::cli::LoomOptions;
 use crate::workspace::{cargo, step};
-use crate::{aarch64, loom, sanitize, soak, targets, tidy};
+use crate::{aarch64, loom, macho, sanitize, soak, targets, tidy};
 
 /// One thing that must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub(crate) enum Step {
     Asan,
     Targets,
     Aarch64,
+    Macho,
 }
 
 impl Step {
@@ -37,6 +38,7 @@ impl Step {
         Self::Asan,
         Self::Targets,
         Self::Aarch64,
+        Self::Macho,
     ];
 
     const fn name(self) -> &'static str {
@@ -52,6 +54,7 @@ impl Step {
             Self::Asan => "asan",
             Self::Targets => "targets",
             Self::Aarch64 => "aarch64",
+            Self::Macho => "macho",
         }
     }
 
@@ -77,6 +80,7 @@ impl Step {
             Self::Asan => sanitize::run(&sanitize::ADDRESS),
             Self::Targets => targets::run(),
             Self::Aarch64 => aarch64::run(),
+            Self::Macho => macho::run(),
         }
     }
 
@@ -86,6 +90,7 @@ impl Step {
             Self::Tsan | Self::Asan => sanitize::require_tools().err(),
             Self::Targets => targets::require_tools().err(),
             Self::Aarch64 => aarch64::require_tools().err(),
+            Self::Macho => macho::require_tools().err(),
             _ => None,
         }
     }
@@ -134,8 +139,9 @@ mod tests {
         }
         let error = "deploy".parse::<Step>().unwrap_err();
         assert!(
-            error
-                .contains("fmt, clippy, test, doc, tidy, loom, soak, tsan, asan, targets, aarch64"),
+            error.contains(
+                "fmt, clippy, test, doc, tidy, loom, soak, tsan, asan, targets, aarch64, macho"
+            ),
             "{error}"
         );
     }

@@ -24,7 +24,7 @@ pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
     Bench(BenchOptions),
     /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak, tsan, asan, targets,
-    /// aarch64.
+    /// aarch64, macho.
     Ci(CiOptions),
     /// Check the pool's protocol under loom.
     Loom(LoomOptions),
@@ -38,6 +38,8 @@ pub(crate) enum Task {
     Targets,
     /// Run the libraries' tests on aarch64, in an emulator.
     Aarch64,
+    /// Link the libraries' test programs for macOS on Apple silicon.
+    Macho,
     /// Check the text rules of this workspace.
     Tidy,
     /// Print what this machine looks like and the pool plan, with the reasons.
@@ -92,7 +94,7 @@ pub(crate) struct BenchOptions {
 /// What `ci` can be told.
 #[derive(Debug, Args)]
 pub(crate) struct CiOptions {
-    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, tsan, asan, targets, aarch64. All if none is named.
+    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, tsan, asan, targets, aarch64, macho. All if none is named.
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<Step>,
 }
@@ -138,7 +140,8 @@ pub(crate) fn parse() -> anyhow::Result<Task> {
     Task::try_parse().map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let tasks = "bench, ci, loom, soak, tsan, asan, targets, aarch64, tidy and topology";
+            let tasks =
+                "bench, ci, loom, soak, tsan, asan, targets, aarch64, macho, tidy and topology";
             UsageError(format!("no task named; the tasks are {tasks}")).into()
         }
         _ => UsageError(one_line(&error.to_string())).into(),

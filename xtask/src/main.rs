@@ -1,5 +1,5 @@
 //! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `tsan`, `asan`, `targets`,
-//! `aarch64`, `tidy`, `topology`.
+//! `aarch64`, `macho`, `tidy`, `topology`.
 
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,7 @@ mod ci;
 mod cli;
 mod debian;
 mod loom;
+mod macho;
 mod mutants;
 mod output;
 mod sanitize;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Ok(Task::Asan) => sanitize::run(&sanitize::ADDRESS),
         Ok(Task::Targets) => targets::run(),
         Ok(Task::Aarch64) => aarch64::run(),
+        Ok(Task::Macho) => macho::run(),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
         Err(error) => Err(error),

@@ -58,7 +58,7 @@ pub(crate) const ADDRESS: Sanitizer = Sanitizer {
 };
 
 /// What a sanitizer needs beside Rust.
-const TOOLS: &[Tool] = &[
+pub(crate) const TOOLS: &[Tool] = &[
     ("/usr/bin/clang-19", "clang-19"),
     ("/usr/lib/llvm-19/lib/clang/19/lib/linux", "libclang-rt-19-dev"),
     ("/usr/bin/llvm-symbolizer-19", "llvm-19"),
