@@ -13,6 +13,11 @@ use cpu_topology::{CpuPoolPlan, CpuSet, PinError, PinGuard, pin_current_thread};
 
 use crate::Placement;
 
+/// Whether this target can spawn threads.
+#[cfg(feature = "rayon")]
+pub(crate) const HAS_THREADS: bool =
+    cfg!(not(all(target_family = "wasm", not(target_feature = "atomics"))));
+
 /// Why a worker is not in the class, or not on the CPUs, that it was meant for. It works all the same.
 ///
 /// ```
@@ -163,12 +168,23 @@ impl WorkerSetup {
 
     /// A builder of a rayon pool with the plan's number of workers, the hook, and names. A start handler that is set on it
     /// afterwards takes the place of the hook.
+    ///
+    /// On targets without threads (WebAssembly without atomics) the pool is the thread that builds it, which can be in one pool
+    /// only: rayon refuses to build a second one there.
     #[cfg(feature = "rayon")]
     pub fn rayon_builder(&self) -> rayon::ThreadPoolBuilder {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(self.plan.num_threads.clamp(1, rayon::max_num_threads()))
+        self.rayon_builder_where(HAS_THREADS)
+    }
+
+    #[cfg(feature = "rayon")]
+    fn rayon_builder_where(&self, has_threads: bool) -> rayon::ThreadPoolBuilder {
+        let builder = rayon::ThreadPoolBuilder::new()
             .thread_name(|index| format!("rowpar-{index}"))
-            .start_handler(self.start_hook())
+            .start_handler(self.start_hook());
+        match has_threads {
+            true => builder.num_threads(self.plan.num_threads.clamp(1, rayon::max_num_threads())),
+            false => builder.num_threads(1).use_current_thread(),
+        }
     }
 
     /// A builder of an epoch-pool whose participants, the caller included, are as many as the plan has workers, with the hook. A
@@ -265,6 +281,25 @@ mod tests {
             };
             assert_eq!(source, refused);
         }
+    }
+
+    #[test]
+    #[cfg(feature = "rayon")]
+    fn without_threads_a_pool_of_rayon_is_the_caller() {
+        // On a thread of its own, as that stays in the pool until it ends.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let setup = setup(&[0, 1, 2], Placement::None);
+                let pool = setup.rayon_builder_where(false).build().expect("nothing is spawned");
+                let caller = std::thread::current().id();
+                let mut out = [None; 100];
+                crate::for_each_range_mut(&pool, &mut out, 1, |_, part| {
+                    part.fill(Some(std::thread::current().id()));
+                });
+                assert_eq!(out, [Some(caller); 100]);
+                assert_eq!(crate::RowPool::participants(&pool), 1);
+            });
+        });
     }
 
     #[test]
