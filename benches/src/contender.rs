@@ -92,7 +92,7 @@ impl Contender {
     ) -> Result<R, PoolError> {
         let setup = self.setup(n_threads);
         if self.backend == Backend::RayonInside {
-            let pool = rayon_pool(&setup)?;
+            let pool = build_rayon(&setup)?;
             return Ok(pool.install(|| f(&pool)));
         }
         let pool = self.pool_with(&setup, n_threads)?;
@@ -109,11 +109,11 @@ impl Contender {
         Ok(match backend {
             Backend::Serial => Box::new(Serial),
             Backend::Spawn => Box::new(Spawn::new(backend.participants(n_threads))),
-            Backend::Rayon | Backend::RayonInside => Box::new(rayon_pool(setup)?),
+            Backend::Rayon | Backend::RayonInside => Box::new(build_rayon(setup)?),
             Backend::Epoch | Backend::EpochX2 | Backend::EpochX4 => {
-                Box::new(epoch_pool(setup, epoch_pool::Pool::DEFAULT_SPIN)?)
+                Box::new(build_epoch(setup, epoch_pool::Pool::DEFAULT_SPIN)?)
             }
-            Backend::EpochSpin0 => Box::new(epoch_pool(setup, 0)?),
+            Backend::EpochSpin0 => Box::new(build_epoch(setup, 0)?),
             Backend::Original
             | Backend::Spindle
             | Backend::Paralight
@@ -134,7 +134,7 @@ impl Contender {
     }
 }
 
-fn rayon_pool(setup: &WorkerSetup) -> Result<rayon::ThreadPool, PoolError> {
+fn build_rayon(setup: &WorkerSetup) -> Result<rayon::ThreadPool, PoolError> {
     let pool = setup.rayon_builder().build()?;
     // After this, every worker has started and said what went wrong.
     pool.broadcast(|_| ());
@@ -142,7 +142,7 @@ fn rayon_pool(setup: &WorkerSetup) -> Result<rayon::ThreadPool, PoolError> {
     Ok(pool)
 }
 
-fn epoch_pool(setup: &WorkerSetup, spin_budget: u32) -> Result<epoch_pool::Pool, PoolError> {
+fn build_epoch(setup: &WorkerSetup, spin_budget: u32) -> Result<epoch_pool::Pool, PoolError> {
     let pool = setup.epoch_builder().spin_budget(spin_budget).build()?;
     refuse_problems(setup)?;
     Ok(pool)
@@ -273,7 +273,7 @@ mod tests {
             coordinator_cpu: None,
         };
         let setup = WorkerSetup::new(plan).placement(Placement::OnePerCore);
-        assert!(rayon_pool(&setup).is_err());
-        assert!(epoch_pool(&setup, 0).is_err());
+        assert!(build_rayon(&setup).is_err());
+        assert!(build_epoch(&setup, 0).is_err());
     }
 }
