@@ -263,7 +263,7 @@ mod tests {
     fn serial_reports_every_case_and_metric() {
         let request = Request {
             suite: Suite::Dispatch,
-            backend: Backend::Serial,
+            backend: Backend::Serial.into(),
             threads: 2,
             shape: String::new(),
             budget_ms: 0,

@@ -1,6 +1,6 @@
 //! What `cargo xtask bench` measures: model shapes, seeded data, backends by name and the decode replay.
 //!
-//! The binary `bench-runner` measures one [`Backend`] in one suite per process and prints one JSON
+//! The binary `bench-runner` measures one [`Contender`] in one suite per process and prints one JSON
 //! document ([`protocol::Report`]); so does `peer-runner`, of the package in `benches/peers`, for pools that others wrote. The
 //! criterion targets use the same parts.
 //!
@@ -16,6 +16,7 @@
 //! ```
 
 mod backend;
+mod contender;
 pub mod data;
 mod decode;
 pub mod decode_suite;
@@ -23,7 +24,6 @@ pub mod dispatch;
 pub mod gguf;
 pub mod llama;
 pub mod matvec;
-mod pinned;
 pub mod protocol;
 pub mod round_trip;
 pub mod runner;
@@ -32,7 +32,10 @@ mod spawn;
 pub mod stats;
 pub mod work;
 
+pub use rowpar::Placement;
+
 pub use self::backend::{Backend, PoolError};
+pub use self::contender::Contender;
 pub use self::data::SplitMix64;
 pub use self::decode::Decode;
 pub use self::shape::{MatrixShape, ModelShape};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Backend;
+use crate::{Backend, Contender};
 
 /// A group of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,8 +60,8 @@ impl FromStr for Suite {
 pub struct Request {
     /// What to measure.
     pub suite: Suite,
-    /// On which backend.
-    pub backend: Backend,
+    /// On which backend, and where its threads run.
+    pub backend: Contender,
     /// Participants, the calling thread included where the backend lets it work.
     pub threads: usize,
     /// Name of the model shape; the dispatch suite ignores it.
@@ -140,7 +140,7 @@ mod tests {
     fn a_request_survives_the_trip() {
         let request = Request {
             suite: Suite::Decode,
-            backend: Backend::EpochSpin0,
+            backend: Backend::EpochSpin0.into(),
             threads: 3,
             shape: "Qwen2.5-0.5B".into(),
             budget_ms: 250,

@@ -12,7 +12,7 @@ use rowpar::{Kernels, RowPool};
 
 use crate::matvec::MatvecSuite;
 use crate::protocol::{Report, Request, Suite};
-use crate::{Backend, Decode, ModelShape, PoolError, decode_suite, dispatch, round_trip};
+use crate::{Contender, Decode, ModelShape, PoolError, decode_suite, dispatch, round_trip};
 
 /// What one measurement gives.
 pub type Outcome = Result<Report, String>;
@@ -24,7 +24,7 @@ pub type Measure<'a> = Box<dyn FnOnce(&dyn RowPool) -> Outcome + Send + 'a>;
 /// backend and the number of threads given, and prints the [`Report`], or what went wrong on one line.
 pub fn main(
     program: &str,
-    with_pool: impl FnOnce(Backend, usize, Measure<'_>) -> Result<Outcome, PoolError>,
+    with_pool: impl FnOnce(Contender, usize, Measure<'_>) -> Result<Outcome, PoolError>,
 ) -> ExitCode {
     match run(with_pool) {
         Ok(json) => {
@@ -39,7 +39,7 @@ pub fn main(
 }
 
 fn run(
-    with_pool: impl FnOnce(Backend, usize, Measure<'_>) -> Result<Outcome, PoolError>,
+    with_pool: impl FnOnce(Contender, usize, Measure<'_>) -> Result<Outcome, PoolError>,
 ) -> Result<String, Box<dyn Error>> {
     let text = std::env::args().nth(1).ok_or("the request is missing: one JSON object")?;
     let request: Request = serde_json::from_str(&text)?;

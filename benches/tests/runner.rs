@@ -14,7 +14,7 @@ fn run(arguments: &[&str]) -> Output {
 fn a_request_gets_a_report() {
     let request = Request {
         suite: Suite::Dispatch,
-        backend: Backend::Epoch,
+        backend: Backend::Epoch.into(),
         threads: 2,
         shape: ModelShape::ALL[0].name.into(),
         budget_ms: 0,

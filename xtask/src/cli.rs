@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benches::protocol::Suite;
-use benches::{Backend, ModelShape};
+use benches::{Backend, ModelShape, Placement};
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
 
@@ -25,7 +25,7 @@ pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
     Bench(BenchOptions),
     /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak and some seconds of fuzzing, tsan,
-    /// asan, targets, aarch64.
+    /// asan, targets, aarch64, macho.
     Ci(CiOptions),
     /// Check the pool's protocol under loom.
     Loom(LoomOptions),
@@ -41,6 +41,8 @@ pub(crate) enum Task {
     Targets,
     /// Run the libraries' tests on aarch64, in an emulator.
     Aarch64,
+    /// Link the libraries' test programs for macOS on Apple silicon.
+    Macho,
     /// Check the text rules of this workspace.
     Tidy,
     /// Print what this machine looks like and the pool plan, with the reasons.
@@ -63,7 +65,7 @@ pub(crate) struct BenchOptions {
     pub(crate) quick: bool,
     /// Backends, comma separated: serial, spawn (threads for each job), rayon (called from outside its pool), rayon-inside (the
     /// caller is a worker), epoch, epoch-spin0 (its waiters park at once), epoch-x2 and epoch-x4 (that many times the
-    /// participants), epoch-pinned (a pin per core; Linux), and pools of others: original (the pool of cortiq-engine), spindle,
+    /// participants), and pools of others: original (the pool of cortiq-engine), spindle,
     /// paralight, chili, and in C libgomp and pthreadpool. A peer whose compiler or library is missing is an error that says how
     /// to install it.
     #[arg(
@@ -73,6 +75,10 @@ pub(crate) struct BenchOptions {
         default_value = "serial,spawn,rayon,epoch,epoch-spin0"
     )]
     pub(crate) backends: Vec<Backend>,
+    /// Where the threads of rayon and the epoch backends are bound, comma separated, each a contender of its own: none, set (each
+    /// to all CPUs of the plan), one-per-core (a CPU each). A calling thread that takes part is bound as well.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
+    pub(crate) placement: Vec<Placement>,
     /// Threads per pool, the calling thread included. By default what `cargo xtask topology` advises.
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
@@ -96,7 +102,7 @@ pub(crate) struct BenchOptions {
 /// What `ci` can be told.
 #[derive(Debug, Args)]
 pub(crate) struct CiOptions {
-    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64. All if none is named.
+    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, macho. All if none is named.
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<Step>,
 }
@@ -165,7 +171,7 @@ pub(crate) fn parse() -> anyhow::Result<Task> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let tasks =
-                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, tidy, topology and model";
+                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, tidy, topology and model";
             UsageError(format!("no task named; the tasks are {tasks}")).into()
         }
         _ => UsageError(one_line(&error.to_string())).into(),

@@ -1,5 +1,5 @@
 //! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `fuzz`, `tsan`, `asan`, `targets`,
-//! `aarch64`, `tidy`, `topology`, `model`.
+//! `aarch64`, `macho`, `tidy`, `topology`, `model`.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ mod cli;
 mod debian;
 mod fuzz;
 mod loom;
+mod macho;
 mod model;
 mod mutants;
 mod output;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Ok(Task::Asan) => sanitize::run(&sanitize::ADDRESS),
         Ok(Task::Targets) => targets::run(),
         Ok(Task::Aarch64) => aarch64::run(),
+        Ok(Task::Macho) => macho::run(),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
         Ok(Task::Model { name }) => model::run(name),

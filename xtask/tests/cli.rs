@@ -24,13 +24,15 @@ fn path(path: &Path) -> &str {
 
 #[test]
 fn mistakes_in_the_arguments() {
-    let cases: [&[&str]; 17] = [
+    let cases: [&[&str]; 19] = [
         &[],
         &["benhc"],
         &["bench", "latency"],
         &["bench", "--backends", "tbb"],
         &["bench", "--backends", "epoch,tbb"],
         &["bench", "--backends", ""],
+        &["bench", "--placement", "somewhere"],
+        &["bench", "--placement", ""],
         &["bench", "--threads", "0"],
         &["bench", "--threads", "many"],
         &["bench", "--threads"],
@@ -52,6 +54,7 @@ fn mistakes_in_the_arguments() {
 fn the_line_names_what_would_have_been_right() {
     assert!(refusal(&["bench", "latency"]).contains("dispatch, matvec, decode"));
     assert!(refusal(&["bench", "--backends", "tbb"]).contains("epoch-spin0"));
+    assert!(refusal(&["bench", "--placement", "pinned"]).contains("one-per-core"));
     assert!(refusal(&["bench", "--shape", "gpt-2"]).contains("Llama-3.2-1B"));
     assert!(refusal(&["bench", "--threads", "0"]).contains("at least 1 thread"));
 }

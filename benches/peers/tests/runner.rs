@@ -16,7 +16,7 @@ fn a_request_gets_a_report_or_a_line() {
     for &backend in Backend::ALL {
         let request = Request {
             suite: Suite::Dispatch,
-            backend,
+            backend: backend.into(),
             threads: 2,
             shape: ModelShape::ALL[0].name.into(),
             budget_ms: 0,

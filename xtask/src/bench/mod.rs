@@ -38,6 +38,7 @@ mod terminal;
 use std::fs;
 
 use anyhow::Context;
+use benches::Contender;
 
 use self::results::Results;
 use self::section::Section;
@@ -49,10 +50,11 @@ use crate::output::print;
 /// Measures, writes `results.json` and `report.html`, and prints the tables.
 pub(crate) fn run(options: BenchOptions) -> anyhow::Result<()> {
     if let Some(folder) = &options.check {
-        return check::run(folder, &options.suites, &options.backends);
+        let contenders = Contender::all(&options.backends, &options.placement);
+        return check::run(folder, &options.suites, &contenders);
     }
     let settings = Settings::new(options)?;
-    let binaries = binaries::Binaries::build(&settings.backends)?;
+    let binaries = binaries::Binaries::build(&settings.contenders)?;
     let mut machine = machine::Machine::detect(settings.threads);
     let neighbours = neighbours::Neighbours::watch();
     let disturbance = disturb::Disturbance::start(settings.disturb, || binaries.busy())?;
@@ -84,7 +86,7 @@ fn publish(settings: &Settings, results: &Results, changes: Option<&Table>) -> a
         })
         .collect();
     let tables = sections.iter().map(|(_, table)| table).chain(changes).cloned();
-    let tables = terminal::text(&tables.collect::<Vec<_>>(), reference.name());
+    let tables = terminal::text(&tables.collect::<Vec<_>>(), &reference.to_string());
     let caveats = settings.baseline.as_ref().map(|old| baseline::caveats(old, results));
     let caveats = caveats.unwrap_or_default();
     let json = results.to_json()?;

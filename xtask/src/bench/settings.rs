@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use benches::protocol::{Request, Suite};
-use benches::{Backend, ModelShape};
+use benches::{Backend, Contender, ModelShape};
 
 use super::machine;
 use super::results::Results;
@@ -21,7 +21,7 @@ const MIB: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) quick: bool,
-    pub(crate) backends: Vec<Backend>,
+    pub(crate) contenders: Vec<Contender>,
     pub(crate) threads: usize,
     /// Busy processes beside what is measured.
     pub(crate) disturb: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Settings {
     pub(crate) notes: Vec<String>,
 }
 
-/// One suite on one shape: in every round, each backend does it once.
+/// One suite on one shape: in every round, each contender does it once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Task {
     pub(crate) suite: Suite,
@@ -79,7 +79,8 @@ impl Settings {
             Some(folder) => folder,
             None => workspace::target_dir()?.join("bench"),
         };
-        check_backends(&options.backends)?;
+        let contenders = Contender::all(&options.backends, &options.placement);
+        check_bindable(&contenders)?;
         check_writable(&out)?;
         let baseline = options.baseline.as_deref().map(Results::load).transpose()?;
         let mut notes = Vec::new();
@@ -93,7 +94,7 @@ impl Settings {
         ensure!(!tasks.is_empty(), "nothing is left to measure: {}", notes.join("; "));
         Ok(Self {
             quick: options.quick,
-            backends: unique(&options.backends),
+            contenders,
             threads: options.threads.unwrap_or_else(cpu_topology::resolve_cpu_threads),
             disturb: options.disturb,
             out,
@@ -104,11 +105,11 @@ impl Settings {
         })
     }
 
-    /// The backend with which tables compare the others: rayon if it runs, else serial, else the first.
-    pub(crate) fn reference(&self) -> Backend {
-        let preferred = [Backend::Rayon, Backend::Serial];
-        let found = preferred.into_iter().find(|backend| self.backends.contains(backend));
-        found.unwrap_or(self.backends[0])
+    /// With whom tables compare the others: rayon if it runs, else serial, else the first.
+    pub(crate) fn reference(&self) -> Contender {
+        let on = |backend| self.contenders.iter().find(|contender| contender.backend() == backend);
+        let found = [Backend::Rayon, Backend::Serial].into_iter().find_map(on);
+        *found.unwrap_or(&self.contenders[0])
     }
 
     /// A note for each task whose weights a cache of this size could hold, or half of them.
@@ -129,10 +130,10 @@ impl Settings {
     }
 
     /// The order to the measuring process.
-    pub(crate) fn request(&self, task: Task, backend: Backend) -> Request {
+    pub(crate) fn request(&self, task: Task, contender: Contender) -> Request {
         Request {
             suite: task.suite,
-            backend,
+            backend: contender,
             threads: self.threads,
             shape: task.shape.name.into(),
             budget_ms: task.budget_ms,
@@ -189,7 +190,8 @@ impl Task {
     }
 }
 
-fn unique<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
+/// Each item once, where it was first.
+pub(crate) fn unique<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
     let mut kept: Vec<T> = Vec::new();
     for item in items {
         if !kept.contains(item) {
@@ -199,11 +201,14 @@ fn unique<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
     kept
 }
 
-/// Some systems cannot have all backends.
-fn check_backends(backends: &[Backend]) -> Result<(), UsageError> {
-    match backends.iter().find_map(|backend| backend.refusal()) {
-        Some(why) => Err(UsageError(why.into())),
-        None => Ok(()),
+/// Some systems cannot bind threads.
+fn check_bindable(contenders: &[Contender]) -> Result<(), UsageError> {
+    let Some(bound) = contenders.iter().find(|contender| contender.is_bound()) else {
+        return Ok(());
+    };
+    match cpu_topology::current_thread_affinity() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(UsageError(format!("{bound}: {error}"))),
     }
 }
 
