@@ -37,6 +37,10 @@ const SKIPPED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "start threads after a fork, at which the emulator ends",
+        &["a_forked_child_can_build_a_pool_of_its_own"],
+    ),
+    (
         "limit the address space, which the emulator does not hand on",
         &["a_refused_thread_is_an_error_and_none_is_left_behind"],
     ),
