@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::cli::LoomOptions;
+use crate::cli::{FuzzOptions, LoomOptions};
 use crate::workspace::{cargo, step};
-use crate::{aarch64, loom, sanitize, soak, targets, tidy};
+use crate::{aarch64, fuzz, loom, sanitize, soak, targets, tidy};
 
 /// One thing that must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub(crate) enum Step {
     Tidy,
     Loom,
     Soak,
+    Fuzz,
     Tsan,
     Asan,
     Targets,
@@ -33,6 +34,7 @@ impl Step {
         Self::Tidy,
         Self::Loom,
         Self::Soak,
+        Self::Fuzz,
         Self::Tsan,
         Self::Asan,
         Self::Targets,
@@ -48,6 +50,7 @@ impl Step {
             Self::Tidy => "tidy",
             Self::Loom => "loom",
             Self::Soak => "soak",
+            Self::Fuzz => "fuzz",
             Self::Tsan => "tsan",
             Self::Asan => "asan",
             Self::Targets => "targets",
@@ -73,6 +76,7 @@ impl Step {
             }
             Self::Loom => loom::run(&LoomOptions::default()),
             Self::Soak => soak::run_short(),
+            Self::Fuzz => fuzz::run(&FuzzOptions::default()),
             Self::Tsan => sanitize::run(&sanitize::THREAD),
             Self::Asan => sanitize::run(&sanitize::ADDRESS),
             Self::Targets => targets::run(),
@@ -83,6 +87,7 @@ impl Step {
     /// Why this step is left out where it was not asked for by name.
     fn lacks(self) -> Option<anyhow::Error> {
         match self {
+            Self::Fuzz => fuzz::require_tools().err(),
             Self::Tsan | Self::Asan => sanitize::require_tools().err(),
             Self::Targets => targets::require_tools().err(),
             Self::Aarch64 => aarch64::require_tools().err(),
@@ -134,8 +139,9 @@ mod tests {
         }
         let error = "deploy".parse::<Step>().unwrap_err();
         assert!(
-            error
-                .contains("fmt, clippy, test, doc, tidy, loom, soak, tsan, asan, targets, aarch64"),
+            error.contains(
+                "fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64"
+            ),
             "{error}"
         );
     }

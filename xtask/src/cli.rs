@@ -24,18 +24,20 @@ const MAX_THREADS: usize = 1024;
 pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
     Bench(BenchOptions),
-    /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak, tsan, asan, targets,
-    /// aarch64.
+    /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak and some seconds of fuzzing, tsan,
+    /// asan, targets, aarch64.
     Ci(CiOptions),
     /// Check the pool's protocol under loom.
     Loom(LoomOptions),
     /// Use pools at random for minutes on end, and check every dispatch.
     Soak(soak::Options),
+    /// Feed whatever reads bytes from outside with bytes of any content.
+    Fuzz(FuzzOptions),
     /// Run the tests of the pool and the kernels under ThreadSanitizer.
     Tsan,
     /// Run the same under AddressSanitizer.
     Asan,
-    /// Type-check and lint the libraries for macOS, Windows, Android, WebAssembly and RISC-V.
+    /// Type-check and lint the libraries for macOS, Windows, Android, FreeBSD, WebAssembly and RISC-V.
     Targets,
     /// Run the libraries' tests on aarch64, in an emulator.
     Aarch64,
@@ -94,7 +96,7 @@ pub(crate) struct BenchOptions {
 /// What `ci` can be told.
 #[derive(Debug, Args)]
 pub(crate) struct CiOptions {
-    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, tsan, asan, targets, aarch64. All if none is named.
+    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64. All if none is named.
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<Step>,
 }
@@ -108,6 +110,28 @@ pub(crate) struct LoomOptions {
     /// Handed to `cargo test`, such as the name of a model.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<String>,
+}
+
+/// What `fuzz` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct FuzzOptions {
+    /// Targets to run, by their files in `fuzz/fuzz_targets`. All if none is named.
+    #[arg(value_name = "TARGET")]
+    pub(crate) targets: Vec<String>,
+    /// Seconds for each of them.
+    #[arg(long, value_name = "N", default_value_t = FuzzOptions::SECONDS, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) seconds: u32,
+}
+
+impl FuzzOptions {
+    /// A first look.
+    const SECONDS: u32 = 3;
+}
+
+impl Default for FuzzOptions {
+    fn default() -> Self {
+        Self { targets: Vec::new(), seconds: Self::SECONDS }
+    }
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {
@@ -141,7 +165,7 @@ pub(crate) fn parse() -> anyhow::Result<Task> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let tasks =
-                "bench, ci, loom, soak, tsan, asan, targets, aarch64, tidy, topology and model";
+                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, tidy, topology and model";
             UsageError(format!("no task named; the tasks are {tasks}")).into()
         }
         _ => UsageError(one_line(&error.to_string())).into(),

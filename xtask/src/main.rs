@@ -1,4 +1,4 @@
-//! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `tsan`, `asan`, `targets`,
+//! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `fuzz`, `tsan`, `asan`, `targets`,
 //! `aarch64`, `tidy`, `topology`, `model`.
 
 #![forbid(unsafe_code)]
@@ -8,6 +8,7 @@ mod bench;
 mod ci;
 mod cli;
 mod debian;
+mod fuzz;
 mod loom;
 mod model;
 mod mutants;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Ok(Task::Ci(options)) => ci::run(&options.steps),
         Ok(Task::Loom(options)) => loom::run(&options),
         Ok(Task::Soak(options)) => soak::run(&options),
+        Ok(Task::Fuzz(options)) => fuzz::run(&options),
         Ok(Task::Tsan) => sanitize::run(&sanitize::THREAD),
         Ok(Task::Asan) => sanitize::run(&sanitize::ADDRESS),
         Ok(Task::Targets) => targets::run(),

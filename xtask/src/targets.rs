@@ -10,6 +10,7 @@ const TARGETS: &[&str] = &[
     "aarch64-apple-darwin",
     "x86_64-pc-windows-msvc",
     "aarch64-linux-android",
+    "x86_64-unknown-freebsd",
     "wasm32-unknown-unknown",
     "riscv64gc-unknown-linux-gnu",
 ];

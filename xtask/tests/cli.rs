@@ -24,7 +24,7 @@ fn path(path: &Path) -> &str {
 
 #[test]
 fn mistakes_in_the_arguments() {
-    let cases: [&[&str]; 15] = [
+    let cases: [&[&str]; 17] = [
         &[],
         &["benhc"],
         &["bench", "latency"],
@@ -40,6 +40,8 @@ fn mistakes_in_the_arguments() {
         &["ci", "now"],
         &["loom", "--mutants", "no_wakeup_is_lost"],
         &["topology", "--json"],
+        &["fuzz", "no_such_target"],
+        &["fuzz", "--seconds", "0"],
     ];
     for arguments in cases {
         refusal(arguments);

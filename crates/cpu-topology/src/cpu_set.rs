@@ -1,6 +1,7 @@
 //! A set of logical CPUs by id, kept as ranges so that its size does not depend on the ids.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A set of logical CPUs by id. Displayed as the kernel prints its lists.
@@ -80,20 +81,19 @@ impl CpuSet {
 
     /// The CPUs in both sets.
     pub fn intersection(&self, other: &Self) -> Self {
-        let (mut ours, mut theirs) =
-            (self.ranges.iter().peekable(), other.ranges.iter().peekable());
-        let mut ranges = Vec::new();
-        while let (Some(&&(a, b)), Some(&&(c, d))) = (ours.peek(), theirs.peek()) {
-            if a.max(c) <= b.min(d) {
-                ranges.push((a.max(c), b.min(d)));
-            }
-            if b < d {
-                ours.next();
-            } else {
-                theirs.next();
-            }
-        }
-        Self { ranges }
+        let fewer_first = self.ranges.len() <= other.ranges.len();
+        let (few, many) = if fewer_first { (self, other) } else { (other, self) };
+        let both = few.ranges.iter().flat_map(|&(first, last)| {
+            let overlapping = many.overlapping(first, last);
+            overlapping.map(move |&(start, end)| (first.max(start), last.min(end)))
+        });
+        Self { ranges: both.collect() }
+    }
+
+    /// The ranges that have CPUs from `first` to `last`. Finding them takes no longer than a search.
+    fn overlapping(&self, first: usize, last: usize) -> impl Iterator<Item = &(usize, usize)> {
+        let from = self.ranges.partition_point(|(_, end)| *end < first);
+        self.ranges[from..].iter().take_while(move |(start, _)| *start <= last)
     }
 }
 
@@ -106,23 +106,12 @@ impl CpuSet {
     /// The CPUs of this set that are not in the other.
     pub fn difference(&self, other: &Self) -> Self {
         let mut ranges = Vec::new();
-        let mut theirs = other.ranges.iter().peekable();
         for &(first, last) in &self.ranges {
             // What is left of this range, from `next` on.
             let mut next = Some(first);
-            while let Some(&&(start, end)) = theirs.peek() {
-                if start > last {
-                    break;
-                }
-                if let Some(from) = next.filter(|from| *from < start) {
-                    ranges.push((from, start - 1));
-                }
-                if end >= last {
-                    next = None; // the other's range may reach into our next one as well
-                    break;
-                }
-                next = next.map(|from| from.max(end + 1));
-                theirs.next();
+            for &(start, end) in other.overlapping(first, last) {
+                ranges.extend(next.filter(|from| *from < start).map(|from| (from, start - 1)));
+                next = end.checked_add(1).filter(|from| *from <= last);
             }
             ranges.extend(next.map(|from| (from, last)));
         }
@@ -132,6 +121,46 @@ impl CpuSet {
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.intersection(other) == *self
+    }
+}
+
+/// CPUs that are given away set by set. Each costs the logarithm of what is gone, where a union of sets would copy it.
+#[derive(Default)]
+pub(crate) struct Taken {
+    /// Last of each range by its first; no two overlap.
+    ranges: BTreeMap<usize, usize>,
+}
+
+impl Taken {
+    /// Whether this CPU is gone.
+    pub(crate) fn contains(&self, cpu: usize) -> bool {
+        self.ranges.range(..=cpu).next_back().is_some_and(|(_, last)| cpu <= *last)
+    }
+
+    /// Takes these CPUs; those of them that were still there.
+    pub(crate) fn take(&mut self, cpus: &CpuSet) -> CpuSet {
+        let mut free = Vec::new();
+        for &(first, last) in &cpus.ranges {
+            // The range that starts before this one and reaches into it, if there is one.
+            let before = self.ranges.range(..first).next_back().filter(|(_, end)| **end >= first);
+            let from = before.map_or(first, |(start, _)| *start);
+            // Ranges that overlap this one become one with it, so none is ever looked at twice.
+            let (mut next, mut joined) = (Some(first), (first, last));
+            while let Some((start, end)) =
+                self.ranges.range(from..=last).next().map(|(s, e)| (*s, *e))
+            {
+                self.ranges.remove(&start);
+                free.extend(next.filter(|next| *next < start).map(|next| (next, start - 1)));
+                next = end.checked_add(1).filter(|next| *next <= last);
+                joined = (joined.0.min(start), joined.1.max(end));
+                if end >= last {
+                    break;
+                }
+            }
+            free.extend(next.map(|next| (next, last)));
+            self.ranges.insert(joined.0, joined.1);
+        }
+        CpuSet::from_ranges(free)
     }
 }
 
@@ -192,6 +221,27 @@ mod tests {
         assert_eq!(all.intersection(&set(&[4, 9])), set(&[4, 9]));
     }
 
+    /// Every sequence of takes agrees with a plain set of ids.
+    #[test]
+    fn what_is_taken_is_gone() {
+        let mut bits = 1_u64;
+        for _ in 0..2_000 {
+            let (mut taken, mut gone) = (Taken::default(), std::collections::BTreeSet::new());
+            for _ in 0..6 {
+                bits = bits
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let cpus = (0..24).filter(|bit| bits >> (32 + bit) & 1 == 1).collect::<CpuSet>();
+                let free = cpus.iter().filter(|cpu| gone.insert(*cpu)).collect::<CpuSet>();
+                assert_eq!(taken.take(&cpus), free);
+                assert!((0..26).all(|cpu| taken.contains(cpu) == gone.contains(&cpu)));
+            }
+        }
+        let mut taken = Taken::default();
+        let all = CpuSet::from_ranges(vec![(0, usize::MAX)]);
+        assert_eq!((taken.take(&all), taken.take(&all)), (all, CpuSet::new()));
+    }
+
     #[test]
     fn membership_and_intersection_agree() {
         let cases: &[(&[usize], &[usize])] = &[
@@ -214,7 +264,10 @@ mod tests {
             let rest = left.iter().copied().filter(|cpu| !right.contains(cpu)).collect::<CpuSet>();
             assert_eq!(set(left).difference(&set(right)), rest, "{left:?} without {right:?}");
             assert_eq!(set(left).is_subset(&set(right)), rest.is_empty());
+            let mut taken = Taken::default();
+            assert_eq!((taken.take(&set(right)), taken.take(&set(left))), (set(right), rest));
             for cpu in 0..10 {
+                assert_eq!(taken.contains(cpu), either.contains(cpu), "{left:?} and {right:?}");
                 assert_eq!(both.contains(cpu), left.contains(&cpu) && right.contains(&cpu));
             }
         }

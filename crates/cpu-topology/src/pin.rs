@@ -118,7 +118,23 @@ pub fn pin_current_thread(cpus: &CpuSet) -> Result<PinGuard, PinError> {
 }
 
 /// A restriction of the thread that it was made on, which cannot leave that thread. Dropping it lets the thread run where
-/// it ran before.
+/// it ran before, as far as the system tells where that was:
+///
+/// * CPUs that were offline when the guard was made are not in [`former`](Self::former) on Linux and Android. The thread does not
+///   get them back should they come online meanwhile. If all of `former` has gone offline, restoring is refused.
+/// * On Windows `former` is in one processor group. Since Windows 11 and Server 2022 a thread that nobody has pinned runs in all
+///   groups, which no restriction can say: on a machine with several, it stays in its group after the guard. Pin threads there that
+///   do nothing else, such as those of a pool.
+///
+/// ```
+/// use cpu_topology::{pin_current_thread, process_affinity_cpus};
+///
+/// let cpu = process_affinity_cpus()[0];
+/// if let Ok(guard) = pin_current_thread(&[cpu].into_iter().collect()) {
+///     assert!(guard.former().contains(cpu));
+///     guard.restore().expect("the CPUs of before");
+/// }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping the guard at once undoes the pin"]
 pub struct PinGuard {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::cores::PhysicalCore;
-use crate::cpu_set::CpuSet;
+use crate::cpu_set::{CpuSet, Taken};
 use crate::note::Note;
 use crate::topology::CpuTopology;
 
@@ -89,6 +89,16 @@ pub(crate) struct Places {
     pub(crate) virtualized: Option<bool>,
 }
 
+impl Places {
+    /// The domain of each CPU that is in one, as an index.
+    pub(crate) fn caches_by_cpu(&self) -> BTreeMap<usize, usize> {
+        let of_cache = |(index, cache): (usize, &CacheDomain)| {
+            cache.cpus.iter().map(|cpu| (cpu, index)).collect::<Vec<_>>()
+        };
+        self.caches.iter().enumerate().flat_map(of_cache).collect()
+    }
+}
+
 /// Groups out of pairs of a key and CPUs. The id of a group is the last part of its key.
 pub(crate) fn groups<const N: usize>(
     members: impl IntoIterator<Item = ([usize; N], CpuSet)>,
@@ -115,7 +125,7 @@ pub(crate) fn cache_domains(
     mut note: impl FnMut(Note),
 ) -> Vec<CacheDomain> {
     let mut domains: Vec<CacheDomain> = Vec::new();
-    let mut placed = CpuSet::new();
+    let mut placed = Taken::default();
     for core in cores {
         let cpu = core.first_cpu();
         if placed.contains(cpu) {
@@ -129,13 +139,14 @@ pub(crate) fn cache_domains(
             continue;
         }
         // Two caches of one CPU cannot both be its last. The lower CPU's word counts.
-        let free = cpus.difference(&placed);
+        let free = placed.take(&cpus);
         if free != cpus {
             note(Note::CachesOverlap { cpu, level });
         }
-        placed = placed.union(&free);
         domains.push(CacheDomain { cpus: free, ..domain });
     }
+    // A cache may name CPUs below its core that tell of no cache themselves.
+    domains.sort_by_key(|domain| domain.cpus.first());
     domains
 }
 
@@ -146,22 +157,22 @@ pub(crate) fn numa_nodes(
     mut note: impl FnMut(Note),
 ) -> (Vec<CpuGroup>, Vec<usize>) {
     let (mut found, mut others) = (Vec::new(), Vec::new());
-    let mut placed = CpuSet::new();
+    let mut placed = Taken::default();
     for (id, cpus) in nodes {
         let cpus = cpus.intersection(allowed);
         if cpus.is_empty() {
             others.push(id);
             continue;
         }
-        if !placed.intersection(&cpus).is_empty() {
+        if placed.take(&cpus) != cpus {
             note(Note::NodesOverlap { node: id });
             return (Vec::new(), Vec::new());
         }
-        placed = placed.union(&cpus);
         found.push(CpuGroup { id, cpus });
     }
-    if !found.is_empty() && placed != *allowed {
-        note(Note::OutsideOfNodes { cpus: allowed.difference(&placed) });
+    let outside = allowed.difference(&CpuSet::union_of(found.iter().map(|node| &node.cpus)));
+    if !found.is_empty() && !outside.is_empty() {
+        note(Note::OutsideOfNodes { cpus: outside });
     }
     found.sort_by_key(|node| node.cpus.first());
     (found, others)

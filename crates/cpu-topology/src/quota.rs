@@ -20,12 +20,30 @@ const DEFAULT_PERIOD_US: u64 = 100_000;
 /// assert!((quota.ratio() - 7.65).abs() < 1e-9);
 /// assert_eq!(Quota::new(25_000, 100_000).unwrap().cpus(), 1); // never none
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Two quotas are equal if quota and period are; where they were read does not count. For equal ratios of other periods see
+/// [`cmp_ratio`](Self::cmp_ratio).
+///
+/// ```
+/// # use cpu_topology::Quota;
+/// let quota = Quota::new(200_000, 100_000).unwrap();
+/// assert_eq!(quota.clone().with_path("/sys/fs/cgroup/cpu.max"), quota);
+/// assert_ne!(Quota::new(2, 1), Some(quota));
+/// ```
+#[derive(Clone, Debug)]
 pub struct Quota {
     quota_us: u64,
     period_us: u64,
     path: Option<PathBuf>,
 }
+
+impl PartialEq for Quota {
+    fn eq(&self, other: &Self) -> bool {
+        (self.quota_us, self.period_us) == (other.quota_us, other.period_us)
+    }
+}
+
+impl Eq for Quota {}
 
 impl Quota {
     /// A quota of `quota_us` per `period_us`, or `None` for a period of zero.

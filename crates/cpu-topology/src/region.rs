@@ -1,7 +1,7 @@
 //! The machine as nested regions (packages, nodes, caches) with cores in them, and as a drawing of lines.
 #![forbid(unsafe_code)]
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use crate::cores::PhysicalCore;
@@ -33,7 +33,7 @@ pub struct Region {
     parts: Vec<Part>,
 }
 
-/// What is in a [`Region`], which has an example.
+/// What is in a [`Region`], which has an example. There are these two, so that a drawing can be complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A smaller region.
@@ -58,53 +58,65 @@ impl Region {
         &self.parts
     }
 
-    fn new(name: String, cpus: CpuSet) -> Self {
-        Self { names: vec![name], cpus, parts: Vec::new() }
-    }
-
-    /// Puts a region where it belongs. One that lies across others is left out: regions are a tree.
-    fn add(&mut self, name: String, cpus: &CpuSet) {
-        if *cpus == self.cpus {
-            self.names.push(name);
-        } else if let Some(inner) = self.around(cpus) {
-            inner.add(name, cpus);
-        } else if self.regions().all(|inner| cpus.intersection(&inner.cpus).is_empty()) {
-            self.parts.push(Part::Region(Self::new(name, cpus.clone())));
-        }
-    }
-
-    fn add_core(&mut self, index: usize, core: &PhysicalCore) {
-        match self.around(core.cpus()) {
-            Some(inner) => inner.add_core(index, core),
-            None => self.parts.push(Part::Core(index)),
-        }
-    }
-
-    fn regions(&self) -> impl Iterator<Item = &Self> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::Region(region) => Some(region),
-            Part::Core(_) => None,
-        })
-    }
-
-    /// The inner region that all these CPUs are in.
-    fn around(&mut self, cpus: &CpuSet) -> Option<&mut Self> {
-        self.parts.iter_mut().find_map(|part| match part {
-            Part::Region(region) => cpus.is_subset(&region.cpus).then_some(region),
-            Part::Core(_) => None,
-        })
-    }
-
     fn sort(&mut self, cores: &[PhysicalCore]) {
         self.parts.sort_by_key(|part| match part {
             Part::Region(region) => region.cpus.first(),
             Part::Core(index) => cores[*index].cpus().first(),
         });
-        for part in &mut self.parts {
-            if let Part::Region(region) = part {
-                region.sort(cores);
+    }
+}
+
+/// Regions while they are put together: each knows the one that it is in, and each CPU the smallest that it is in.
+struct Nesting {
+    /// The machine first; a region comes after the one around it.
+    regions: Vec<(Region, usize)>,
+    smallest: HashMap<usize, usize>,
+}
+
+impl Nesting {
+    fn new(name: &str, cpus: &CpuSet) -> Self {
+        let machine =
+            Region { names: vec![name.to_owned()], cpus: cpus.clone(), parts: Vec::new() };
+        Self { regions: vec![(machine, 0)], smallest: cpus.iter().map(|cpu| (cpu, 0)).collect() }
+    }
+
+    /// Puts a region where it belongs; larger ones come first. One that lies across others is left out: regions are a tree.
+    fn add(&mut self, name: String, cpus: &CpuSet) {
+        let mut around = cpus.iter().map(|cpu| self.smallest.get(&cpu).copied());
+        let Some(Some(inside)) = around.next() else { return };
+        if !around.all(|other| other == Some(inside)) {
+            return;
+        }
+        let around = &mut self.regions[inside].0;
+        if *cpus == around.cpus {
+            around.names.push(name);
+            return;
+        }
+        let index = self.regions.len();
+        let region = Region { names: vec![name], cpus: cpus.clone(), parts: Vec::new() };
+        self.regions.push((region, inside));
+        self.smallest.extend(cpus.iter().map(|cpu| (cpu, index)));
+    }
+
+    /// Puts a core into the smallest region that has all its CPUs.
+    fn add_core(&mut self, index: usize, core: &PhysicalCore) {
+        let mut inside = self.smallest.get(&core.first_cpu()).copied().unwrap_or(0);
+        while inside > 0 && !core.cpus().is_subset(&self.regions[inside].0.cpus) {
+            inside = self.regions[inside].1;
+        }
+        self.regions[inside].0.parts.push(Part::Core(index));
+    }
+
+    /// The machine, with everything where it belongs.
+    fn into_tree(mut self, cores: &[PhysicalCore]) -> Region {
+        while let Some((mut region, around)) = self.regions.pop() {
+            region.sort(cores);
+            match self.regions.get_mut(around) {
+                Some((outer, _)) => outer.parts.push(Part::Region(region)),
+                None => return region,
             }
         }
+        Region { names: Vec::new(), cpus: CpuSet::new(), parts: Vec::new() }
     }
 }
 
@@ -135,15 +147,14 @@ impl CpuTopology {
         parts.retain(|(cpus, kind, _)| !matches!(kind, 2 | 4) || !core_sets.contains(cpus));
         // Large parts first, so that each finds the one that it is in.
         parts.sort_by_key(|(cpus, kind, _)| (std::cmp::Reverse(cpus.len()), *kind, cpus.first()));
-        let mut machine = Region::new("Machine".to_owned(), self.allowed_set().clone());
+        let mut nesting = Nesting::new("Machine", self.allowed_set());
         for (cpus, _, name) in parts {
-            machine.add(name, &cpus);
+            nesting.add(name, &cpus);
         }
         for (index, core) in self.cores().iter().enumerate() {
-            machine.add_core(index, core);
+            nesting.add_core(index, core);
         }
-        machine.sort(self.cores());
-        machine
+        nesting.into_tree(self.cores())
     }
 }
 
@@ -174,7 +185,9 @@ fn readable(bytes: u64) -> String {
 pub fn draw_tree(topology: &CpuTopology, plan: &CpuPoolPlan) -> String {
     let machine = topology.region();
     let mut text = format!("{}\n", title(&machine));
-    draw(&mut text, "", &machine, topology, plan);
+    let workers = plan.core_ids.iter().copied().collect::<CpuSet>();
+    let core_line = |core: usize| core_line(core, topology, &workers, plan.coordinator_cpu);
+    draw(&mut text, "", &machine, &core_line);
     text
 }
 
@@ -187,34 +200,33 @@ fn title(region: &Region) -> String {
     format!("{}: {cpus} {}", region.names.join(", "), region.cpus)
 }
 
-fn draw(
-    text: &mut String,
-    indent: &str,
-    region: &Region,
-    topology: &CpuTopology,
-    plan: &CpuPoolPlan,
-) {
+fn draw(text: &mut String, indent: &str, region: &Region, core_line: &dyn Fn(usize) -> String) {
     for (index, part) in region.parts.iter().enumerate() {
         let is_last = index + 1 == region.parts.len();
         let (here, below) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
         match part {
             Part::Region(inner) => {
                 _ = writeln!(text, "{indent}{here} {}", title(inner));
-                draw(text, &format!("{indent}{below}"), inner, topology, plan);
+                draw(text, &format!("{indent}{below}"), inner, core_line);
             }
             Part::Core(core) => {
-                _ = writeln!(text, "{indent}{here} {}", core_line(*core, topology, plan));
+                _ = writeln!(text, "{indent}{here} {}", core_line(*core));
             }
         }
     }
 }
 
 /// Number, class where there are several, CPUs, and what is withheld.
-fn core_line(index: usize, topology: &CpuTopology, plan: &CpuPoolPlan) -> String {
+fn core_line(
+    index: usize,
+    topology: &CpuTopology,
+    workers: &CpuSet,
+    coordinator: Option<usize>,
+) -> String {
     let core = &topology.cores()[index];
     let mark = |cpu: usize| match () {
-        () if plan.core_ids.contains(&cpu) => format!(" {cpu}*"),
-        () if plan.coordinator_cpu == Some(cpu) => format!(" {cpu}+"),
+        () if workers.contains(cpu) => format!(" {cpu}*"),
+        () if coordinator == Some(cpu) => format!(" {cpu}+"),
         () => format!(" {cpu}"),
     };
     let cpus = core.cpus().iter().map(mark).collect::<String>();
@@ -228,8 +240,8 @@ fn core_line(index: usize, topology: &CpuTopology, plan: &CpuPoolPlan) -> String
         1 => " (and 1 that is not allowed)",
         n => &format!(" (and {n} that are not allowed)"),
     };
-    let isolated = core.cpus().intersection(topology.isolated());
-    let isolated = if isolated.is_empty() { "" } else { ", isolated" };
+    let is_isolated = core.cpus().iter().any(|cpu| topology.isolated().contains(cpu));
+    let isolated = if is_isolated { ", isolated" } else { "" };
     format!("core {index}{class}: CPU{plural}{cpus}{withheld}{isolated}")
 }
 
@@ -262,6 +274,13 @@ mod tests {
         topology
     }
 
+    fn regions(region: &Region) -> impl Iterator<Item = &Region> {
+        region.parts.iter().filter_map(|part| match part {
+            Part::Region(region) => Some(region),
+            Part::Core(_) => None,
+        })
+    }
+
     #[test]
     fn parts_nest_by_their_cpus() {
         let plan = CpuPoolPlan { num_threads: 1, core_ids: vec![0], coordinator_cpu: Some(5) };
@@ -282,14 +301,14 @@ Machine: CPUs 0-5
         // One cache over several packages is outside of them.
         let topology = machine(4, &[&[0], &[1], &[2], &[3]], &[&[0, 1, 2, 3]]);
         assert_eq!(topology.region().names(), ["Machine", "L3 1 MiB"]);
-        assert_eq!(topology.region().regions().count(), 4);
+        assert_eq!(regions(&topology.region()).count(), 4);
     }
 
     #[test]
     fn a_part_across_others_is_left_out_and_no_core_with_it() {
         let topology = machine(4, &[&[0, 1, 2], &[3]], &[&[2, 3]]);
         let region = topology.region();
-        let parts = region.regions().map(|inner| inner.parts.as_slice()).collect::<Vec<_>>();
+        let parts = regions(&region).map(|inner| inner.parts.as_slice()).collect::<Vec<_>>();
         let cores = [Part::Core(0), Part::Core(1), Part::Core(2), Part::Core(3)];
         assert_eq!(parts, [&cores[..3], &cores[3..]]);
         assert_eq!(

@@ -166,10 +166,11 @@ impl PlanRequest {
 
     /// CPUs in the order in which workers get them; never empty.
     fn order(&self, topology: &CpuTopology) -> Vec<usize> {
+        let caches = topology.places.caches_by_cpu();
         let mut slots = Vec::with_capacity(topology.len());
         for core in topology.cores() {
             let wanted = self.wants(topology, core);
-            let cache = topology.cache_of(core).unwrap_or(usize::MAX);
+            let cache = caches.get(&core.first_cpu()).copied().unwrap_or(usize::MAX);
             slots.extend(core.cpus().iter().enumerate().map(|(rank, cpu)| {
                 let last = !wanted || rank >= self.threads_per_core;
                 (last, rank, core.class(), cache, cpu)
@@ -193,7 +194,8 @@ fn spare_core(plan: &CpuPoolPlan, topology: &CpuTopology, order: &[usize]) -> Op
         return None;
     }
     let busy = plan.core_ids.iter().copied().collect::<CpuSet>();
-    let idle = topology.cores().iter().filter(|core| core.cpus().intersection(&busy).is_empty());
+    let is_idle = |core: &&PhysicalCore| !core.cpus().iter().any(|cpu| busy.contains(cpu));
+    let idle = topology.cores().iter().filter(is_idle);
     let idle = idle.map(PhysicalCore::first_cpu).collect::<CpuSet>();
     order.iter().copied().find(|cpu| idle.contains(*cpu))
 }

@@ -34,6 +34,9 @@ pub fn physical_core_cpus() -> Vec<usize> {
 
 /// The physical cores of this process, at most what its quota lets run at once. At least 1.
 ///
+/// Never more than `std::thread::available_parallelism`, but on a Windows machine with several processor groups, of which the
+/// standard library counts one.
+///
 /// ```
 /// assert!(cpu_topology::physical_core_count() >= 1);
 /// ```

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs, process, thread};
 
-use cpu_topology::{CpuTopology, PlanRequest, process_affinity_cpus};
+use cpu_topology::{CpuTopology, PlanRequest, parse_cpu_list, process_affinity_cpus};
 
 /// What a process under a limit finds.
 #[derive(Debug, PartialEq)]
@@ -30,7 +30,16 @@ fn in_a_child() {
     let quota = topology.quota().map_or(-1.0, |quota| quota.ratio());
     let workers = PlanRequest::new().plan(&topology).num_threads;
     let parallelism = thread::available_parallelism().expect("a count").get();
-    println!("\n{MARK}{} {quota} {workers} {parallelism}", topology.allowed_set());
+    let nproc = nproc().unwrap_or(0);
+    println!("\n{MARK}{} {quota} {workers} {parallelism} {nproc}", topology.allowed_set());
+}
+
+/// What the program of this name counts here, if there is one. Variables of OpenMP, which it obeys, are kept from it.
+fn nproc() -> Option<usize> {
+    let mut command = Command::new("nproc");
+    let output =
+        command.env_remove("OMP_NUM_THREADS").env_remove("OMP_THREAD_LIMIT").output().ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok().filter(|_| output.status.success())
 }
 
 /// Runs the part above by a shell that first does what `before` says.
@@ -51,15 +60,21 @@ fn found(output: &Output) -> Result<Found, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().find_map(|line| line.strip_prefix(MARK));
     let fields = line.map(|line| line.split(' ').collect::<Vec<_>>());
-    let Some([allowed, quota, workers, parallelism]) = fields.as_deref() else {
+    let Some([allowed, quota, workers, parallelism, nproc]) = fields.as_deref() else {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     };
-    Ok(Found {
+    let found = Found {
         allowed: (*allowed).to_owned(),
         quota: quota.parse().ok().filter(|quota| *quota >= 0.0),
         workers: workers.parse().expect("a number"),
         parallelism: parallelism.parse().expect("a number"),
-    })
+    };
+    // Both count the mask. Of a quota older versions of the program know nothing, and others round it in their own way.
+    let n_allowed = parse_cpu_list(allowed).expect("a list").len().to_string();
+    if found.quota.is_none() && *nproc != "0" {
+        assert_eq!(n_allowed, *nproc, "nproc, and CPUs {allowed}");
+    }
+    Ok(found)
 }
 
 /// A cgroup of version 1 that is removed again, with the cgroups in it.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{CPU, Machine, check_invariants, classes, cores};
-use cpu_topology::{AllowedFrom, CpuTopology, Note, Signal, Snapshot};
+use cpu_topology::{AllowedFrom, CpuTopology, Note, PlanRequest, Signal, Snapshot, draw_tree};
 
 const NODE: &str = "sys/devices/system/node";
 
@@ -91,6 +91,15 @@ fn caches_that_contradict_each_other_stay_disjoint() {
     assert!(notes.contains(&Note::CacheSharingUnknown { cpu: 4, level: 3 }));
     assert!(notes.contains(&Note::CacheSharingUnknown { cpu: 5, level: 3 }));
     assert_eq!(topology.cache_of(&topology.cores()[5]), None);
+}
+
+#[test]
+fn a_cache_of_a_cpu_that_tells_of_none_comes_in_order() {
+    let machine = singles(4);
+    cache(&machine, 1, (2, 2, "Unified", "1"));
+    cache(&machine, 2, (2, 2, "Unified", "0,2"));
+    cache(&machine, 3, (2, 2, "Unified", "3"));
+    assert_eq!(caches(&read(&machine)), ["L2 0,2", "L2 1", "L2 3"]);
 }
 
 #[test]
@@ -253,4 +262,27 @@ fn a_snapshot_keeps_the_hypervisor_of_a_device_tree() {
     assert_eq!(found.is_virtualized(), Some(true), "{text}");
     machine.file("proc/device-tree/hypervisor/compatible", "linux,kvm\0");
     assert_eq!(Snapshot::take(machine.root()).to_string(), text);
+}
+
+/// Time that grew with the square of the number of cores would be felt here.
+#[test]
+fn very_many_cores_each_with_a_package_and_a_cache_of_its_own() {
+    const N: usize = 10_000;
+    let mut text = format!("{CPU}/online\t0-{}\n{CPU}/isolated\t0-{}:1/2\n", 2 * N, 2 * N);
+    for cpu in (0..2 * N).step_by(2) {
+        let directory = format!("{CPU}/cpu{cpu}");
+        text += &format!(
+            "{directory}/topology/core_cpus_list\t{cpu}\n{directory}/topology/physical_package_id\t{cpu}\n\
+             {directory}/cache/index2/level\t2\n{directory}/cache/index2/shared_cpu_list\t{cpu}\n\
+             sys/devices/system/node/node{cpu}/cpulist\t{cpu}\n"
+        );
+    }
+    let snapshot = Snapshot::parse(&text).expect("a snapshot");
+    let even = AllowedFrom::Set((0..2 * N).step_by(2).collect());
+    let topology = CpuTopology::from_snapshot(&snapshot, &even);
+    let found = [topology.packages().len(), topology.numa_nodes().len(), topology.len()];
+    assert_eq!((found, topology.last_level_caches().len()), ([N; 3], N));
+    let plan = PlanRequest::new().reserve_coordinator(true).plan(&topology);
+    assert_eq!((plan.num_threads, topology.isolated().len()), (N - 1, N));
+    assert_eq!(draw_tree(&topology, &plan).lines().count(), 2 * N + 1);
 }

@@ -23,7 +23,9 @@ fn program() -> &'static Path {
             Some("debug") | None => "dev",
             Some(name) => name,
         };
-        let build = ["build", "-q", "-p", "cpu-topology", "--example", "show"];
+        // What it is made of is there: this test is made of the same.
+        let build =
+            ["build", "-q", "--locked", "--offline", "-p", "cpu-topology", "--example", "show"];
         let places = ["--profile", profile, "--target-dir", path(target)];
         let status = Command::new(env!("CARGO")).args(build).args(places).status();
         assert!(status.expect("cargo").success());

@@ -85,7 +85,9 @@ impl Buffer {
 
     fn facts(&self) -> WindowsFacts {
         let is_32_bit = self.mask_len == 4;
-        WindowsFacts { records: self.bytes.clone(), is_32_bit, ..WindowsFacts::default() }
+        let mut facts = WindowsFacts::default();
+        (facts.records, facts.is_32_bit) = (self.bytes.clone(), is_32_bit);
+        facts
     }
 
     fn read(&self) -> CpuTopology {
@@ -179,9 +181,10 @@ fn all_groups_count() {
 
 #[test]
 fn the_affinity_of_the_process_restricts() {
-    let facts = |affinity: &[(u16, u64)]| WindowsFacts {
-        affinity: affinity.iter().map(|&(group, mask)| GroupMask { group, mask }).collect(),
-        ..laptop_2p8e(8).facts()
+    let facts = |affinity: &[(u16, u64)]| {
+        let mut facts = laptop_2p8e(8).facts();
+        facts.affinity = affinity.iter().map(|&(group, mask)| GroupMask { group, mask }).collect();
+        facts
     };
     let topology = read(&facts(&[(0, 0b1_0000_0110)]));
     assert_eq!(topology.allowed_cpus(), [1, 2, 8]);
@@ -211,7 +214,8 @@ fn the_rate_of_a_job_is_a_quota() {
         (0, u32::MAX, None),
     ];
     for (flags, rate, expected) in CASES {
-        let facts = WindowsFacts { cpu_rate: Some((*flags, *rate)), ..laptop_2p8e(8).facts() };
+        let mut facts = laptop_2p8e(8).facts();
+        facts.cpu_rate = Some((*flags, *rate));
         let topology = read(&facts);
         let found = topology.quota().map(|quota| quota.quota_us() * 100 / quota.period_us());
         assert_eq!(found, *expected, "flags {flags}, rate {rate}");
@@ -300,19 +304,21 @@ fn a_core_as_large_as_a_record_can_be_is_none() {
 fn bytes_that_end_early_or_make_no_sense() {
     let whole = laptop_2p8e(8).facts();
     for length in 0..whole.records.len() {
-        let cut = WindowsFacts { records: whole.records[..length].to_vec(), ..whole.clone() };
+        let mut cut = whole.clone();
+        cut.records.truncate(length);
         let topology = read(&cut);
         let cut_off =
             topology.notes().iter().any(|note| matches!(note, Note::RecordsCutOff { .. }));
         assert!(cut_off || topology.notes().is_empty());
         // Reading with the wrong length of masks finds something else, and stays inside.
-        read(&WindowsFacts { is_32_bit: true, ..cut });
+        cut.is_32_bit = true;
+        read(&cut);
     }
     for at in 0..whole.records.len() {
         for value in [0, 0xFF] {
-            let mut records = whole.records.clone();
-            records[at] = value;
-            read(&WindowsFacts { records, ..whole.clone() });
+            let mut facts = whole.clone();
+            facts.records[at] = value;
+            read(&facts);
         }
     }
     let mut stuck = Buffer::new();

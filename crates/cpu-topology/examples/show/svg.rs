@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use cpu_topology::{CpuPoolPlan, CpuTopology, Part, Region};
+use cpu_topology::{CpuPoolPlan, CpuSet, CpuTopology, Part, Region};
 
 /// Lengths in pixels.
 const ROW_WIDTH: u32 = 1100;
@@ -22,7 +22,8 @@ const COORDINATOR: &str = "#9b2226";
 
 /// The drawing as the text of an SVG file.
 pub(crate) fn draw(topology: &CpuTopology, plan: &CpuPoolPlan) -> String {
-    let picture = Picture { topology, plan };
+    let workers = plan.core_ids.iter().copied().collect();
+    let picture = Picture { topology, plan, workers };
     let machine = picture.region(&topology.region(), ROW_WIDTH);
     let legend = picture.legend();
     let (width, height) =
@@ -67,6 +68,7 @@ enum Kind {
 struct Picture<'a> {
     topology: &'a CpuTopology,
     plan: &'a CpuPoolPlan,
+    workers: CpuSet,
 }
 
 impl Picture<'_> {
@@ -90,7 +92,7 @@ impl Picture<'_> {
 
     fn cell(&self, cpu: usize) -> Shape {
         let (fill, ink) = match () {
-            () if self.plan.core_ids.contains(&cpu) => (WORKER, "white"),
+            () if self.workers.contains(cpu) => (WORKER, "white"),
             () if self.plan.coordinator_cpu == Some(cpu) => (COORDINATOR, "white"),
             () => ("white", "black"),
         };

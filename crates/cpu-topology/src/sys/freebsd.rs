@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::apple::integer;
 use crate::cpu_set::CpuSet;
 use crate::freebsd;
 use crate::pin::PinError;
@@ -28,7 +29,11 @@ pub(crate) fn set_thread_affinity(_cpus: &CpuSet) -> Result<(), PinError> {
 
 /// The mask of this process, as an id of -1 says; `None` if the kernel does not tell.
 fn process_mask() -> Option<CpuSet> {
-    mask::of_any_width(libc::ERANGE, |words| {
+    // The kernel's own width, in bytes. Up to version 13 no other is taken; later ones take any that holds all its CPUs.
+    let own =
+        integer(&System, "kern.sched.cpusetsize").and_then(|bytes| usize::try_from(bytes).ok());
+    let widths = own.and_then(|bytes| bytes.checked_mul(8)).into_iter().chain(mask::growing(128));
+    mask::of_any_width(libc::ERANGE, widths, |words| {
         // SAFETY: the pointer and the length in bytes are those of one live exclusive slice of longs, of which `cpuset_t` is an
         // array, so alignment is right as well. The callee writes at most that many bytes, any of which are valid there.
         let result = unsafe {

@@ -56,7 +56,8 @@ fn process() -> libc::pid_t {
 
 /// The affinity mask of a thread; `None` if the kernel does not tell.
 fn affinity(thread: libc::pid_t) -> Option<CpuSet> {
-    mask::of_any_width(libc::EINVAL, |words| {
+    // The C libraries' own sets have 1,024 bits, and few kernels wider ones.
+    mask::of_any_width(libc::EINVAL, mask::growing(1024), |words| {
         // SAFETY: the pointer and the length in bytes are those of one live exclusive slice of `c_ulong`, of which
         // `cpu_set_t` is an array in the C libraries, so alignment is right as well. The callee writes at most that
         // many bytes, any of which are valid in a `c_ulong`.

@@ -6,23 +6,28 @@ use std::ffi::c_ulong;
 use crate::cpu_list::MAX_CPU_ID;
 use crate::cpu_set::CpuSet;
 
-/// Asks for a mask with ever larger buffers, as long as the answer is `too_small`: the kernel's mask is wider.
+/// Asks for a mask with buffers of these widths in turn, in bits, as long as the answer is `wrong_width`. Widths that no kernel
+/// can have are passed over.
 pub(super) fn of_any_width(
-    too_small: i32,
+    wrong_width: i32,
+    widths: impl IntoIterator<Item = usize>,
     mut ask: impl FnMut(&mut [c_ulong]) -> Result<(), i32>,
 ) -> Option<CpuSet> {
-    let mut words = vec![0; 1024 / c_ulong::BITS as usize];
-    loop {
+    for width in widths.into_iter().filter(|width| (1..=MAX_CPU_ID + 1).contains(width)) {
+        let mut words = vec![0; width.div_ceil(c_ulong::BITS as usize)];
         match ask(&mut words) {
             Ok(()) => return Some(bits(&words)),
-            Err(error)
-                if error == too_small && words.len() * (c_ulong::BITS as usize) <= MAX_CPU_ID =>
-            {
-                words = vec![0; words.len() * 2];
-            }
+            Err(error) if error == wrong_width => {}
             Err(_) => return None,
         }
     }
+    None
+}
+
+/// Widths from this one on, each twice the one before, up to what is believed of any kernel.
+pub(super) fn growing(first: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(first), |width| width.checked_mul(2))
+        .take_while(|width| *width <= MAX_CPU_ID + 1)
 }
 
 /// The mask of a set, just as long as it has to be.
@@ -64,7 +69,7 @@ mod tests {
     }
 
     fn asked(kernel: impl FnMut(&mut [c_ulong]) -> Result<(), i32>) -> Option<String> {
-        of_any_width(TOO_SMALL, kernel).map(|set| set.to_string())
+        of_any_width(TOO_SMALL, growing(1024), kernel).map(|set| set.to_string())
     }
 
     #[test]
@@ -87,6 +92,25 @@ mod tests {
         });
         assert_eq!((never, n_asked), (None, 11));
         assert_eq!(asked(|_| Err(1)), None);
+    }
+
+    /// FreeBSD up to 13 takes no buffer that is smaller or larger than its own mask, later ones take larger ones.
+    #[test]
+    fn a_kernel_that_wants_its_own_width() {
+        let kernel = |n_bits: usize| {
+            move |words: &mut [c_ulong]| {
+                words[0] = 0b101;
+                let exact = words.len() * c_ulong::BITS as usize == n_bits;
+                if exact { Ok(()) } else { Err(TOO_SMALL) }
+            }
+        };
+        for n_bits in [128, 256, 1024, 4096] {
+            for told in [None, Some(n_bits), Some(0), Some(64), Some(usize::MAX)] {
+                let widths = told.into_iter().chain(growing(128));
+                let found = of_any_width(TOO_SMALL, widths, kernel(n_bits));
+                assert_eq!(found.map(|set| set.to_string()).as_deref(), Some("0,2"), "{n_bits}");
+            }
+        }
     }
 
     #[test]

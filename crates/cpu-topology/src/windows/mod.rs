@@ -58,8 +58,16 @@ impl GroupMask {
 ///
 /// // Nothing is known, not even one processor.
 /// assert!(CpuTopology::from_windows(&WindowsFacts::default()).is_empty());
+///
+/// // A record of 48 bytes: a core with the first two processors of group 0.
+/// let mut facts = WindowsFacts::default();
+/// facts.records = [[0, 0, 0, 0, 48, 0, 0, 0], [0; 8], [0; 8], [0, 0, 0, 0, 0, 0, 1, 0], [3, 0, 0, 0, 0, 0, 0, 0], [0; 8]].concat();
+/// assert_eq!(CpuTopology::from_windows(&facts).cores()[0].cpus().to_string(), "0-1");
 /// ```
+///
+/// More facts may be added, so one starts with those of [`default`](Self::default), which are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WindowsFacts {
     /// What `GetLogicalProcessorInformationEx` gives for `RelationAll`, followed by what it gives for
     /// `RelationNumaNodeEx` where that exists. Processors of groups above 255 are left out.
@@ -166,9 +174,17 @@ fn places(
     allowed: &CpuSet,
     mut note: impl FnMut(Note),
 ) -> Places {
+    let mut highest = BTreeMap::<usize, &Cache>::new();
+    for cache in &records.caches {
+        for cpu in cache.cpus.iter() {
+            let of_cpu = highest.entry(cpu).or_insert(cache);
+            if cache.level >= of_cpu.level {
+                *of_cpu = cache;
+            }
+        }
+    }
     let last_level = |core: &PhysicalCore| {
-        let of_core = records.caches.iter().filter(|cache| cache.cpus.contains(core.first_cpu()));
-        let Cache { level, size, cpus } = of_core.max_by_key(|cache| cache.level)?;
+        let Cache { level, size, cpus } = highest.get(&core.first_cpu())?;
         Some(CacheDomain {
             level: usize::from(*level),
             cpus: cpus.clone(),
@@ -177,10 +193,15 @@ fn places(
     };
     // They have no numbers of their own. The first one that names a core counts.
     let numbered = |sets: &[CpuSet]| {
-        groups(cores.iter().filter_map(|core| {
-            let id = sets.iter().position(|set| set.contains(core.first_cpu()))?;
-            Some(([id], core.cpus().clone()))
-        }))
+        let mut first = BTreeMap::new();
+        for (id, set) in sets.iter().enumerate() {
+            set.iter().for_each(|cpu| _ = first.entry(cpu).or_insert(id));
+        }
+        groups(
+            cores
+                .iter()
+                .filter_map(|core| Some(([*first.get(&core.first_cpu())?], core.cpus().clone()))),
+        )
     };
     let (nodes, other_nodes) = numa_nodes(records.nodes.iter().cloned(), allowed, &mut note);
     Places {
