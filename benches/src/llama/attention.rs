@@ -1,7 +1,6 @@
 //! Attention of tokens to those before them, over what is kept of their keys and values.
 //!
-//! A work item is one token and one key head with the query heads that it serves, so the number of threads cannot matter: each
-//! item's sums are its own. Scores are rows of a matrix of keys times a query, so they have `rowpar`'s order, left to right. A
+//! A work item is one token and one query head, so the number of threads cannot matter: each item's sums are its own. Scores are rows of a matrix of keys times a query, so they have `rowpar`'s order, left to right. A
 //! value of the result is a sum over the tokens, from the first to the last.
 
 #![forbid(unsafe_code)]
@@ -9,9 +8,6 @@
 use rowpar::{Matrix, RowPool, Serial, for_each_range_mut, matvec};
 
 use super::{Config, math};
-
-/// Bytes of keys and values below which the calling thread reads them alone.
-const ALONE: usize = 256 * 1024;
 
 /// Values of a head that are summed together: as many as registers hold.
 const TILE: usize = 32;
@@ -32,13 +28,12 @@ struct LayerCache {
     values: Vec<f32>,
 }
 
-/// One token's work with one key head.
+/// One token's work with one head.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Item {
     token: usize,
-    kv_head: usize,
+    head: usize,
     scores: Vec<f32>,
-    /// The result for each of its query heads.
     out: Vec<f32>,
 }
 
@@ -77,44 +72,42 @@ impl Cache {
         items: &mut Vec<Item>,
         out: &mut [f32],
     ) {
-        let Config { n_kv_heads, d_head, .. } = self.config;
-        let d_query = self.config.d_query();
-        let n_tokens = queries.len() / d_query;
-        let d_group = d_query / n_kv_heads;
-        items.resize_with(n_tokens * n_kv_heads, Item::default);
+        let Config { n_heads, n_kv_heads, d_head, .. } = self.config;
+        let n_tokens = queries.len() / (n_heads * d_head);
+        items.resize_with(n_tokens * n_heads, Item::default);
         for (index, item) in items.iter_mut().enumerate() {
-            (item.token, item.kv_head) = (index / n_kv_heads, index % n_kv_heads);
+            (item.token, item.head) = (index / n_heads, index % n_heads);
         }
         let layer = &self.layers[layer];
         let head_len = self.capacity * d_head;
         let run = |item: &mut Item| {
-            let query = &queries[item.token * d_query..][item.kv_head * d_group..][..d_group];
+            let query = &queries[(item.token * n_heads + item.head) * d_head..][..d_head];
+            let kv_head = item.head / (n_heads / n_kv_heads);
             let seen = (first + item.token + 1) * d_head;
-            let keys = &layer.keys[item.kv_head * head_len..][..seen];
-            let values = &layer.values[item.kv_head * head_len..][..seen];
-            item.run(query, keys, values, d_head);
+            let keys = &layer.keys[kv_head * head_len..][..seen];
+            let values = &layer.values[kv_head * head_len..][..seen];
+            item.run(query, keys, values);
         };
+        // What is read, counted once for each head that reads it.
         let n_bytes = items.len() * (first + n_tokens) * d_head * 2 * size_of::<f32>();
-        let pool = if n_bytes < ALONE { &Serial } else { pool };
+        let pool = if n_bytes < pool.parallel_bytes() { &Serial } else { pool };
         for_each_range_mut(pool, items, 1, |_, items| items.iter_mut().for_each(run));
-        for (item, out) in items.iter().zip(out.chunks_exact_mut(d_group)) {
+        for (item, out) in items.iter().zip(out.chunks_exact_mut(d_head)) {
             out.copy_from_slice(&item.out);
         }
     }
 }
 
 impl Item {
-    fn run(&mut self, queries: &[f32], keys: &[f32], values: &[f32], d_head: usize) {
+    fn run(&mut self, query: &[f32], keys: &[f32], values: &[f32]) {
+        let d_head = query.len();
         let n_seen = keys.len() / d_head;
-        let scale = 1.0 / (d_head as f32).sqrt();
         self.scores.resize(n_seen, 0.0);
-        self.out.resize(queries.len(), 0.0);
+        self.out.resize(d_head, 0.0);
         let keys = Matrix::from_f32(keys, n_seen, d_head).expect("whole rows");
-        for (query, out) in queries.chunks_exact(d_head).zip(self.out.chunks_exact_mut(d_head)) {
-            matvec(&Serial, keys, query.into(), &mut self.scores);
-            math::softmax(&mut self.scores, scale);
-            weighted_sum(&self.scores, values, out);
-        }
+        matvec(&Serial, keys, query.into(), &mut self.scores);
+        math::softmax(&mut self.scores, 1.0 / (d_head as f32).sqrt());
+        weighted_sum(&self.scores, values, &mut self.out);
     }
 }
 
