@@ -92,7 +92,10 @@ fn binary16_is_the_one_that_is_nearest_by_exact_arithmetic() {
         let neighbours = [found.wrapping_sub(1), found + 1];
         for other in neighbours.into_iter().filter(|other| from_f16(*other).is_finite()) {
             let (mine, its) = (distance(found), distance(other));
-            assert!(mine < its || (mine == its && found.is_multiple_of(2)), "{value:e} became {found:#06x}");
+            assert!(
+                mine < its || (mine == its && found.is_multiple_of(2)),
+                "{value:e} became {found:#06x}"
+            );
         }
     }
 }
