@@ -25,7 +25,7 @@ pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
     Bench(BenchOptions),
     /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak and some seconds of fuzzing, tsan,
-    /// asan, targets, aarch64, macho.
+    /// asan, targets, aarch64, macho, wasm.
     Ci(CiOptions),
     /// Check the pool's protocol under loom.
     Loom(LoomOptions),
@@ -43,6 +43,8 @@ pub(crate) enum Task {
     Aarch64,
     /// Link the libraries' test programs for macOS on Apple silicon.
     Macho,
+    /// Run the kernels' tests as WebAssembly, in Node.js.
+    Wasm,
     /// Check the text rules of this workspace.
     Tidy,
     /// Print what this machine looks like and the pool plan, with the reasons.
@@ -102,7 +104,7 @@ pub(crate) struct BenchOptions {
 /// What `ci` can be told.
 #[derive(Debug, Args)]
 pub(crate) struct CiOptions {
-    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, macho. All if none is named.
+    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, wasm. All if none is named.
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<Step>,
 }
@@ -171,7 +173,7 @@ pub(crate) fn parse() -> anyhow::Result<Task> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let tasks =
-                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, tidy, topology and model";
+                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, wasm, tidy, topology and model";
             UsageError(format!("no task named; the tasks are {tasks}")).into()
         }
         _ => UsageError(one_line(&error.to_string())).into(),

@@ -154,6 +154,7 @@ macro_rules! some_of {
     };
 }
 
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 fn any<S: Simd>(
     simd: S,
     kind: Kind,
@@ -168,6 +169,7 @@ fn any<S: Simd>(
     }
 }
 
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 fn eight<S: Simd>(
     simd: S,
     rows: RowRange<'_>,
@@ -177,7 +179,7 @@ fn eight<S: Simd>(
     some_of!(x, quantized[8, 4, 2](simd, rows, out))
 }
 
-#[cfg(any(target_arch = "x86_64", target_arch = "wasm32"))]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "wasm32", target_feature = "simd128")))]
 fn two<S: Simd>(
     simd: S,
     kind: Kind,
