@@ -14,7 +14,7 @@ use super::results::Row;
 use super::section::Section;
 
 const WIDTH: u32 = 880;
-const LABELS_WIDTH: u32 = 165;
+const LABELS_WIDTH: u32 = 230;
 const AXIS_HEIGHT: u32 = 30;
 const BAR_HEIGHT: u32 = 17;
 const GROUP_GAP: u32 = 12;
@@ -44,6 +44,11 @@ pub(crate) fn color(backend: &str) -> RGBColor {
         Ok(Backend::Chili) => RGBColor(200, 60, 40),
         Ok(Backend::Libgomp) => RGBColor(120, 120, 220),
         Ok(Backend::Pthreadpool) => RGBColor(150, 100, 60),
+        Ok(Backend::Openblas) => RGBColor(90, 110, 200),
+        Ok(Backend::Matrixmultiply) => RGBColor(205, 145, 90),
+        Ok(Backend::Gemm) => RGBColor(80, 160, 200),
+        Ok(Backend::Candle) => RGBColor(215, 110, 50),
+        Ok(Backend::OriginalMatvec) => RGBColor(170, 70, 100),
         Err(_) => INK,
     }
 }
