@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Backend, Contender};
+use crate::{Backend, Contender, Variants};
 
 /// A group of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,6 +70,9 @@ pub struct Request {
     pub budget_ms: u64,
     /// Bytes over which the matvec suite rotates its weights.
     pub working_set: usize,
+    /// Formats, batches and the like of the matvec and decode suites.
+    #[serde(default)]
+    pub variants: Variants,
 }
 
 impl Request {
@@ -145,6 +148,7 @@ mod tests {
             shape: "Qwen2.5-0.5B".into(),
             budget_ms: 250,
             working_set: 1 << 30,
+            variants: Variants::default(),
         };
         let text = serde_json::to_string(&request).unwrap();
         assert!(text.contains(r#""backend":"epoch-spin0""#), "{text}");

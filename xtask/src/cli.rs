@@ -12,6 +12,7 @@ use benches::{Backend, ModelShape, Placement};
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
 
+use crate::bench::variants::VariantOptions;
 use crate::ci::Step;
 use crate::model;
 
@@ -23,7 +24,7 @@ const MAX_THREADS: usize = 1024;
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
-    Bench(BenchOptions),
+    Bench(Box<BenchOptions>),
     /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak and some seconds of fuzzing, tsan,
     /// asan, targets, aarch64, macho, wasm.
     Ci(CiOptions),
@@ -68,8 +69,9 @@ pub(crate) struct BenchOptions {
     /// Backends, comma separated: serial, spawn (threads for each job), rayon (called from outside its pool), rayon-inside (the
     /// caller is a worker), epoch, epoch-spin0 (its waiters park at once), epoch-x2 and epoch-x4 (that many times the
     /// participants), and pools of others: original (the pool of cortiq-engine), spindle,
-    /// paralight, chili, and in C libgomp and pthreadpool. A peer whose compiler or library is missing is an error that says how
-    /// to install it.
+    /// paralight, chili, and in C libgomp and pthreadpool. In the matvec suite alone also libraries that bring kernels and threads:
+    /// openblas, matrixmultiply, gemm, candle and original-matvec. A peer whose compiler or library is missing is an error that says
+    /// how to install it.
     #[arg(
         long,
         value_name = "LIST",
@@ -87,6 +89,8 @@ pub(crate) struct BenchOptions {
     /// Model shape: SmolLM2-135M, Qwen2.5-0.5B, Llama-3.2-1B. By default the first, and all of them in a full decode.
     #[arg(long, value_name = "NAME")]
     pub(crate) shape: Option<ModelShape>,
+    #[command(flatten)]
+    pub(crate) variants: VariantOptions,
     /// Keep so many busy processes running beside what is measured.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_disturb)]
     pub(crate) disturb: usize,
@@ -97,7 +101,13 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "DIR")]
     pub(crate) baseline: Option<PathBuf>,
     /// Measure nothing: check that this folder has whole results of the suites and backends given.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "threads", "shape", "disturb", "out", "baseline"])]
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = [
+            "quick", "threads", "shape", "disturb", "out", "baseline", "formats", "batches", "isas", "input", "packed", "working_set",
+        ]
+    )]
     pub(crate) check: Option<PathBuf>,
 }
 

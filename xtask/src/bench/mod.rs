@@ -3,6 +3,7 @@
 //! | Step | File |
 //! |---|---|
 //! | settings from the options; out folder and baseline checked before anything is measured | `settings.rs` |
+//! | formats, batches, kernels and the like | `variants.rs` |
 //! | what this machine is, and what others did on it meanwhile | `machine.rs`, `neighbours.rs` |
 //! | the measuring binaries, built and run | `binaries.rs`, `runner.rs` |
 //! | busy processes beside them, where that is asked for | `disturb.rs` |
@@ -34,6 +35,7 @@ mod settings;
 mod stats;
 mod table;
 mod terminal;
+pub(crate) mod variants;
 
 use std::fs;
 

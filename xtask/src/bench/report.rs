@@ -167,6 +167,7 @@ fn command(settings: &Settings) -> String {
     if let [shape] = shapes[..] {
         words.push(format!("--shape {shape}"));
     }
+    words.extend(settings.variants.words());
     if settings.disturb > 0 {
         words.push(format!("--disturb {}", settings.disturb));
     }
@@ -192,6 +193,7 @@ mod tests {
     use benches::{Backend, Placement};
 
     use super::super::results::tests::example;
+    use super::super::variants::VariantOptions;
     use super::*;
     use crate::cli::BenchOptions;
 
@@ -208,6 +210,7 @@ mod tests {
             threads: Some(2),
             disturb: 0,
             shape: None,
+            variants: VariantOptions::default(),
             out: Some(folder.path().to_owned()),
             baseline: None,
             check: None,
