@@ -1,5 +1,7 @@
 //! Block formats, read one part of 32 weights at a time.
 
+#![forbid(unsafe_code)]
+
 use super::f16_to_f32;
 use crate::{Format, Q8Block};
 
