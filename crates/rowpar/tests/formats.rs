@@ -138,8 +138,8 @@ fn kernels_at_every_boundary(format: Format) {
             let bits = if turn % 8 == 7 { Bits::Wild } else { Bits::Tame };
             let case = Case::new(format, n_rows, n_cols, MAX_BATCH, bits);
             for kernels in Kernels::supported() {
-                // Large ones take one batch each, in turn; small ones all of them.
-                let is_small = n_rows * n_cols <= 33 * format.block_len().max(17);
+                // Small matrices take every batch; large ones take one each, in turn.
+                let is_small = n_rows * n_cols <= 133 * format.block_len().max(17);
                 let batches =
                     if is_small { BATCHES } else { &BATCHES[turn % BATCHES.len()..][..1] };
                 for &n_inputs in batches {
