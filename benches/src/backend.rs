@@ -6,10 +6,10 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-use rowpar::{RowPool, Serial};
+use rowpar::{Format, RowPool};
 use serde::{Deserialize, Serialize};
 
-use crate::{Spawn, pinned};
+use crate::Contender;
 
 /// Why a pool could not be built.
 pub type PoolError = Box<dyn Error + Send + Sync>;
@@ -41,8 +41,6 @@ pub enum Backend {
     EpochX2,
     /// `epoch_pool` with four times the participants asked for.
     EpochX4,
-    /// `epoch_pool` with one pin per core, the caller's as well. Linux only.
-    EpochPinned,
     /// A peer: the pool that `epoch_pool` set out to replace, of the crate cortiq-engine.
     Original,
     /// A peer: spindle, the whole loop within its `with_lock`.
@@ -55,6 +53,16 @@ pub enum Backend {
     Libgomp,
     /// A peer: the C library pthreadpool.
     Pthreadpool,
+    /// A library: `sgemv` of OpenBLAS.
+    Openblas,
+    /// A library: the crate matrixmultiply.
+    Matrixmultiply,
+    /// A library: the crate gemm.
+    Gemm,
+    /// A library: quantized matrices of candle-core.
+    Candle,
+    /// A library: `matvec_rows` of the crate cortiq-engine.
+    OriginalMatvec,
 }
 
 impl Backend {
@@ -68,13 +76,17 @@ impl Backend {
         Self::EpochSpin0,
         Self::EpochX2,
         Self::EpochX4,
-        Self::EpochPinned,
         Self::Original,
         Self::Spindle,
         Self::Paralight,
         Self::Chili,
         Self::Libgomp,
         Self::Pthreadpool,
+        Self::Openblas,
+        Self::Matrixmultiply,
+        Self::Gemm,
+        Self::Candle,
+        Self::OriginalMatvec,
     ];
 
     /// What runs when nobody chooses.
@@ -92,35 +104,58 @@ impl Backend {
             Self::EpochSpin0 => "epoch-spin0",
             Self::EpochX2 => "epoch-x2",
             Self::EpochX4 => "epoch-x4",
-            Self::EpochPinned => "epoch-pinned",
             Self::Original => "original",
             Self::Spindle => "spindle",
             Self::Paralight => "paralight",
             Self::Chili => "chili",
             Self::Libgomp => "libgomp",
             Self::Pthreadpool => "pthreadpool",
+            Self::Openblas => "openblas",
+            Self::Matrixmultiply => "matrixmultiply",
+            Self::Gemm => "gemm",
+            Self::Candle => "candle",
+            Self::OriginalMatvec => "original-matvec",
         }
     }
 
-    /// Whether somebody else's pool stands behind it that only the package in `benches/peers` can build.
+    /// Whether somebody else's code stands behind it that only the package in `benches/peers` can build.
     pub const fn is_peer(self) -> bool {
+        self.is_library()
+            || matches!(
+                self,
+                Self::Original
+                    | Self::Spindle
+                    | Self::Paralight
+                    | Self::Chili
+                    | Self::Libgomp
+                    | Self::Pthreadpool
+            )
+    }
+
+    /// Whether it is a peer that multiplies matrices with threads and kernels of its own, and is no pool: it runs in the matvec suite
+    /// alone.
+    pub const fn is_library(self) -> bool {
         matches!(
             self,
-            Self::Original
-                | Self::Spindle
-                | Self::Paralight
-                | Self::Chili
-                | Self::Libgomp
-                | Self::Pthreadpool
+            Self::Openblas
+                | Self::Matrixmultiply
+                | Self::Gemm
+                | Self::Candle
+                | Self::OriginalMatvec
         )
     }
 
-    /// Why this system cannot have this backend, if it cannot.
-    pub const fn refusal(self) -> Option<&'static str> {
+    /// Whether it can multiply weights of this format.
+    pub const fn takes(self, format: Format) -> bool {
         match self {
-            Self::EpochPinned => pinned::REFUSAL,
-            _ => None,
+            Self::Candle => format.is_block(),
+            _ => !self.is_library() || matches!(format, Format::F32),
         }
+    }
+
+    /// Whether its threads are started by this workspace's crates, which can bind them to CPUs.
+    pub const fn can_be_bound(self) -> bool {
+        !self.is_peer() && !matches!(self, Self::Serial | Self::Spawn)
     }
 
     /// Participants of the pool that is built for `n_threads`, at least one.
@@ -138,64 +173,27 @@ impl Backend {
         }
     }
 
-    /// Builds the pool for `n_threads`, to be called from a thread outside of it.
+    /// As [`Contender::pool`], unbound.
     ///
     /// # Errors
     ///
-    /// A thread could not be spawned or pinned, this system cannot have the backend, or it is a peer.
+    /// The same.
     pub fn pool(self, n_threads: usize) -> Result<Box<dyn RowPool>, PoolError> {
-        let participants = self.participants(n_threads);
-        let workers = participants - 1;
-        Ok(match self {
-            Self::Serial => Box::new(Serial),
-            Self::Spawn => Box::new(Spawn::new(participants)),
-            Self::Rayon | Self::RayonInside => Box::new(rayon_pool(participants)?),
-            Self::Epoch | Self::EpochX2 | Self::EpochX4 => {
-                Box::new(epoch_pool::Pool::new(workers)?)
-            }
-            Self::EpochSpin0 => Box::new(epoch_pool::Pool::with_spin(workers, 0)?),
-            Self::EpochPinned => Box::new(pinned::pool(participants)?.0),
-            Self::Original
-            | Self::Spindle
-            | Self::Paralight
-            | Self::Chili
-            | Self::Libgomp
-            | Self::Pthreadpool => {
-                return Err(format!("{self} is built by the package in benches/peers").into());
-            }
-        })
+        Contender::from(self).pool(n_threads)
     }
 
-    /// Builds the pool and calls `f` where this backend's caller stands: in a worker for `rayon-inside`, on a CPU of its own for
-    /// `epoch-pinned`.
-    ///
-    /// At most one pool may live in a process that measures: two spinning pools measure each other.
+    /// As [`Contender::with_pool`], unbound.
     ///
     /// # Errors
     ///
-    /// As for [`pool`](Self::pool).
+    /// The same.
     pub fn with_pool<R: Send>(
         self,
         n_threads: usize,
         f: impl FnOnce(&dyn RowPool) -> R + Send,
     ) -> Result<R, PoolError> {
-        match self {
-            Self::RayonInside => {
-                let pool = rayon_pool(n_threads.max(1))?;
-                Ok(pool.install(|| f(&pool)))
-            }
-            Self::EpochPinned => {
-                let (pool, caller_cpu) = pinned::pool(n_threads.max(1))?;
-                let _pin = pinned::Pin::to(caller_cpu)?;
-                Ok(f(&pool))
-            }
-            _ => Ok(f(&*self.pool(n_threads)?)),
-        }
+        Contender::from(self).with_pool(n_threads, f)
     }
-}
-
-fn rayon_pool(n_threads: usize) -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
-    rayon::ThreadPoolBuilder::new().num_threads(n_threads).build()
 }
 
 impl fmt::Display for Backend {
@@ -231,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_pool_has_the_participants_it_says() {
-        for &backend in Backend::ALL.iter().filter(|backend| backend.refusal().is_none()) {
+        for &backend in Backend::ALL {
             let found = backend.with_pool(2, |pool| pool.participants());
             match backend.is_peer() {
                 true => assert!(found.is_err(), "{backend}"),

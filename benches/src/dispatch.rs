@@ -263,11 +263,12 @@ mod tests {
     fn serial_reports_every_case_and_metric() {
         let request = Request {
             suite: Suite::Dispatch,
-            backend: Backend::Serial,
+            backend: Backend::Serial.into(),
             threads: 2,
             shape: String::new(),
             budget_ms: 0,
             working_set: 0,
+            variants: crate::Variants::default(),
         };
         let report = measure(&rowpar::Serial, &request, 100.0);
         assert!(report.measurements.iter().all(|m| m.value.is_finite() && m.resolution > 0.0));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Backend;
+use crate::{Backend, Contender, Variants};
 
 /// A group of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,8 +60,8 @@ impl FromStr for Suite {
 pub struct Request {
     /// What to measure.
     pub suite: Suite,
-    /// On which backend.
-    pub backend: Backend,
+    /// On which backend, and where its threads run.
+    pub backend: Contender,
     /// Participants, the calling thread included where the backend lets it work.
     pub threads: usize,
     /// Name of the model shape; the dispatch suite ignores it.
@@ -70,6 +70,9 @@ pub struct Request {
     pub budget_ms: u64,
     /// Bytes over which the matvec suite rotates its weights.
     pub working_set: usize,
+    /// Formats, batches and the like of the matvec and decode suites.
+    #[serde(default)]
+    pub variants: Variants,
 }
 
 impl Request {
@@ -140,11 +143,12 @@ mod tests {
     fn a_request_survives_the_trip() {
         let request = Request {
             suite: Suite::Decode,
-            backend: Backend::EpochSpin0,
+            backend: Backend::EpochSpin0.into(),
             threads: 3,
             shape: "Qwen2.5-0.5B".into(),
             budget_ms: 250,
             working_set: 1 << 30,
+            variants: Variants::default(),
         };
         let text = serde_json::to_string(&request).unwrap();
         assert!(text.contains(r#""backend":"epoch-spin0""#), "{text}");

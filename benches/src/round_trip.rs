@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::pinned::Pin;
+use cpu_topology::pin_current_thread;
+
 use crate::stats::median;
 use crate::work::time_ns;
 
@@ -75,7 +76,7 @@ fn times_ns(limit: Duration) -> Vec<f64> {
     let (ping, pong) = (Word::default(), Word::default());
     let (_, cpus) = cpu_topology::resolve_threads_and_affinity(2);
     // Two threads on one CPU, which a busy neighbour makes likely, would show the scheduler and not the line.
-    let pin = |thread: usize| Pin::to(cpus[thread]).ok();
+    let pin = |thread: usize| pin_current_thread(&[cpus[thread]].into_iter().collect()).ok();
     thread::scope(|scope| {
         scope.spawn(|| {
             let _pin = pin(1);

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
 use benches::protocol::{Report, Request, Suite};
-use benches::{Backend, ModelShape};
+use benches::{Backend, ModelShape, Variants};
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bench-runner")).args(arguments).output().unwrap()
@@ -14,11 +14,12 @@ fn run(arguments: &[&str]) -> Output {
 fn a_request_gets_a_report() {
     let request = Request {
         suite: Suite::Dispatch,
-        backend: Backend::Epoch,
+        backend: Backend::Epoch.into(),
         threads: 2,
         shape: ModelShape::ALL[0].name.into(),
         budget_ms: 0,
         working_set: 0,
+        variants: Variants::default(),
     };
     let output = run(&[&serde_json::to_string(&request).unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

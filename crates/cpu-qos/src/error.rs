@@ -22,8 +22,8 @@ pub enum Error {
     /// This platform has nothing of the kind, or its version is too old. Nothing was changed.
     Unsupported,
     /// The thread has left the classes for good: `pthread_setschedparam` was called on it (`EPERM` on Apple platforms). For
-    /// [`linux::policy`](crate::linux::policy) and `set_policy`: it is scheduled in real time, or in another way that has
-    /// nothing to do with classes.
+    /// [`linux::set_policy`](crate::linux::set_policy): it is scheduled in real time, or in another way that has nothing to do
+    /// with classes.
     OptedOut,
     /// The former state cannot be asked for, only found: "unspecified" on Apple platforms, a class without a public name,
     /// or one that could not be read. The thread stays in its present class.

@@ -85,7 +85,12 @@ impl UtilizationClamp {
 /// ```
 /// use cpu_qos::linux::{Policy, policy};
 ///
-/// assert!(matches!(policy(), Ok(Policy::Other | Policy::Batch | Policy::Idle) | Err(_)));
+/// match policy() {
+///     Ok(Some(Policy::Idle)) => println!("runs when nobody else wants the CPU"),
+///     Ok(Some(policy)) => println!("one of many: {policy:?}"),
+///     Ok(None) => println!("of real time, which is nothing to change from here"),
+///     Err(error) => println!("{error}"),
+/// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
@@ -119,7 +124,7 @@ impl Policy {
 /// [`Error::Unsupported`] on other systems, on kernels before 5.3, and on those without `CONFIG_UCLAMP_TASK`; [`Error::Os`] if a
 /// sandbox forbids the call.
 pub fn set_clamp(clamp: UtilizationClamp) -> Result<(), Error> {
-    clamp_with(&Kernel, clamp.min, clamp.max)
+    set_clamp_with(&Kernel, clamp)
 }
 
 /// Takes the calling thread's clamp back, so that the defaults of the system apply again. Linux 5.11.
@@ -151,13 +156,13 @@ pub fn set_policy(policy: Policy) -> Result<(), Error> {
     set_policy_with(&Kernel, policy)
 }
 
-/// The calling thread's policy.
+/// The calling thread's policy; `None` if it has one that is not here, as threads of real time have.
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] on other systems; [`Error::OptedOut`] if it has one that is not here; [`Error::Os`].
-pub fn policy() -> Result<Policy, Error> {
-    Policy::from_raw(sys::get_attributes()?.policy).ok_or(Error::OptedOut)
+/// [`Error::Unsupported`] on other systems; [`Error::Os`] if a sandbox forbids the call.
+pub fn policy() -> Result<Option<Policy>, Error> {
+    policy_with(&Kernel)
 }
 
 /// `struct sched_attr` of `<linux/sched/types.h>` as of Linux 5.3.
@@ -237,6 +242,18 @@ pub(crate) fn error(errno: i32) -> Error {
     }
 }
 
+fn set_clamp_with(calls: &impl AttributeCalls, clamp: UtilizationClamp) -> Result<(), Error> {
+    const EINVAL: i32 = 22;
+    match clamp_with(calls, clamp.min, clamp.max) {
+        // Kernels before 5.3 answer `E2BIG` because of what stands behind the end of their structure. Zeros they pass over, and
+        // then do not know the flags. Later ones know the flags, but some of them want a real-time thread's priority as well.
+        Err(Error::Os(EINVAL)) if read_clamp(calls) == Err(Error::Unsupported) => {
+            Err(Error::Unsupported)
+        }
+        result => result,
+    }
+}
+
 fn clamp_with(calls: &impl AttributeCalls, util_min: u32, util_max: u32) -> Result<(), Error> {
     let flags = KEEP_POLICY | KEEP_PARAMS | UTIL_CLAMP;
     calls.set(&Attributes { flags, util_min, util_max, ..Attributes::default() })
@@ -246,6 +263,10 @@ fn read_clamp(calls: &impl AttributeCalls) -> Result<UtilizationClamp, Error> {
     let Attributes { util_min, util_max, .. } = calls.get()?;
     let clamp = UtilizationClamp::new(util_min, util_max).filter(|clamp| clamp.max > 0);
     clamp.ok_or(Error::Unsupported)
+}
+
+fn policy_with(calls: &impl AttributeCalls) -> Result<Option<Policy>, Error> {
+    calls.get().map(|found| Policy::from_raw(found.policy))
 }
 
 fn set_policy_with(calls: &impl AttributeCalls, policy: Policy) -> Result<(), Error> {
@@ -341,9 +362,51 @@ mod tests {
         for policy in [1, 2, 6, 7] {
             let real_time = Attributes { policy, priority: 5, ..Attributes::default() };
             let thread = Played::new(real_time);
+            assert_eq!(policy_with(&thread), Ok(None), "policy {policy}");
             assert_eq!(set_policy_with(&thread, Policy::Other), Err(Error::OptedOut));
             assert_eq!(thread.thread.get(), real_time, "policy {policy}");
         }
+    }
+
+    #[test]
+    fn a_policy_is_read_back() {
+        for policy in [Policy::Other, Policy::Batch, Policy::Idle] {
+            let thread = Played::new(Attributes { policy: policy.raw(), ..Attributes::default() });
+            assert_eq!(policy_with(&thread), Ok(Some(policy)));
+        }
+    }
+
+    /// What kernels before 5.3 say: their structure ends before the clamps, and they know none of these flags.
+    struct Older;
+
+    impl AttributeCalls for Older {
+        fn get(&self) -> Result<Attributes, Error> {
+            Ok(Attributes::default())
+        }
+
+        fn set(&self, asked: &Attributes) -> Result<(), Error> {
+            match (asked.util_min, asked.util_max, asked.flags & !RESET_ON_FORK) {
+                (0, 0, 0) => Ok(()),
+                (0, 0, _) => Err(error(22)),
+                _ => Err(error(7)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_kernel_before_clamps_has_none_whatever_is_asked_for() {
+        for (min, max) in [(0, 0), (0, 1024), (100, 100)] {
+            let clamp = UtilizationClamp { min, max };
+            assert_eq!(set_clamp_with(&Older, clamp), Err(Error::Unsupported), "{clamp:?}");
+        }
+        assert_eq!(set_policy_with(&Older, Policy::Batch), Ok(()));
+    }
+
+    #[test]
+    fn a_kernel_with_clamps_that_calls_one_invalid_is_believed() {
+        let refusing = Played { answer: Err(error(22)), ..Played::new(batch_thread()) };
+        let clamp = UtilizationClamp { min: 0, max: 0 };
+        assert_eq!(set_clamp_with(&refusing, clamp), Err(Error::Os(22)));
     }
 
     #[test]

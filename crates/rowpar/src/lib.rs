@@ -8,6 +8,7 @@ mod matvec;
 mod matvec_f32;
 pub mod oracle;
 mod packed;
+mod placement;
 mod pool;
 mod quantize;
 mod rows;
@@ -27,7 +28,8 @@ pub use crate::{
     matvec::{Matvec, matvec, matvec_batch, matvec_batch_with, matvec_many, matvec_many_with},
     matvec_f32::{matvec_rows, matvec_rows_with, matvec_rows2, matvec_rows2_with},
     packed::PackedMatrix,
+    placement::{ParsePlacementError, Placement},
     pool::{Part, RowPool, Serial, for_each_range_mut},
     rows::{for_each_chunk_init, for_each_row, should_parallelize},
-    workers::{Placement, WorkerProblem, WorkerSetup},
+    workers::{WorkerProblem, WorkerSetup},
 };

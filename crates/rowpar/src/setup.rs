@@ -12,7 +12,7 @@ use cpu_qos::QosClass;
 use cpu_topology::CpuPoolPlan;
 use rayon::ThreadPoolBuildError;
 
-use crate::WorkerSetup;
+use crate::{WorkerSetup, workers::HAS_THREADS};
 
 /// Why [`init_cpu_pool`] could not build the global pool although none stood.
 #[derive(Debug)]
@@ -70,14 +70,11 @@ pub fn init_cpu_pool() -> Result<Option<usize>, InitError> {
     static FAILED: Mutex<Option<(io::ErrorKind, Option<i32>)>> = Mutex::new(None);
 
     let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-    // Where no thread can be spawned, the calling one is the pool.
-    let is_alone = cfg!(all(target_family = "wasm", not(target_feature = "atomics")));
-    let wanted = if is_alone { 1 } else { cpu_topology::resolve_cpu_threads() };
+    let wanted = if HAS_THREADS { cpu_topology::resolve_cpu_threads() } else { 1 };
     let n_threads = wanted.clamp(1, rayon::max_num_threads());
     let plan = CpuPoolPlan { num_threads: n_threads, ..CpuPoolPlan::default() };
-    let builder = WorkerSetup::new(plan).class(QosClass::UserInteractive).rayon_builder();
-    let builder = if is_alone { builder.use_current_thread() } else { builder };
-    let result = builder.build_global();
+    let setup = WorkerSetup::new(plan).class(QosClass::UserInteractive);
+    let result = setup.rayon_builder().build_global();
     match result {
         Ok(()) => Ok(Some(n_threads)),
         Err(error) => {

@@ -9,23 +9,14 @@ use std::{
 };
 
 use cpu_qos::{Current, QosClass};
-use cpu_topology::{CpuPoolPlan, CpuSet, PinError, pin_current_thread};
+use cpu_topology::{CpuPoolPlan, CpuSet, PinError, PinGuard, pin_current_thread};
 
-/// Which CPUs the workers of a pool are bound to. The thread that builds the pool, and those that call it, stay as they are.
-///
-/// Binding is for machines that a process has to itself. Where others run too, a bound worker waits behind them on its CPU while
-/// others are idle, and a pool waits for its slowest participant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Placement {
-    /// Nowhere: the system decides.
-    #[default]
-    None,
-    /// Each to all CPUs of the plan, so that workers move among these and to no other.
-    Set,
-    /// Worker `i` to the `i`-th CPU of the plan: to a core each, if the plan has no more workers than cores.
-    OnePerCore,
-}
+use crate::Placement;
+
+/// Whether this target can spawn threads.
+#[cfg(feature = "rayon")]
+pub(crate) const HAS_THREADS: bool =
+    cfg!(not(all(target_family = "wasm", not(target_feature = "atomics"))));
 
 /// Why a worker is not in the class, or not on the CPUs, that it was meant for. It works all the same.
 ///
@@ -76,6 +67,9 @@ impl Error for WorkerProblem {
 
 /// What the workers of a pool do before their first job, made from a plan: take a quality-of-service class, and bind themselves.
 ///
+/// What becomes of a pool on a demoted thread, in a blocking task of an async runtime, under a narrowed mask, after a fork, and when
+/// a quota changes is told in the README under "In a server".
+///
 /// It goes into any pool that has a start hook. `rayon_builder` and `epoch_builder` (with the features of these names) give
 /// builders that have the width of the plan and the hook in place.
 ///
@@ -105,7 +99,8 @@ impl WorkerSetup {
     /// Workers in the calling thread's class, or in user-initiated if that is higher, and bound nowhere.
     ///
     /// All participants of a dispatch belong into one class: who waits for a lower one waits at its pace. So this is called on a
-    /// thread that is in the class of those that will call the pool.
+    /// thread that is in the class of those that will call the pool. A thread in a lower class than user-initiated still gets
+    /// workers in that one; it stays itself where it is, as somebody has put it there.
     pub fn new(plan: CpuPoolPlan) -> Self {
         let class = class_beside(cpu_qos::current());
         Self { plan, class, placement: Placement::None, problems: Arc::default() }
@@ -126,22 +121,43 @@ impl WorkerSetup {
     /// The hook, to be called on each worker with the worker's number, which is that of its CPU in the plan.
     ///
     /// A pool that counts its caller among the participants, as [`epoch_pool`](https://docs.rs/epoch-pool) does, leaves the first
-    /// CPU to the caller.
+    /// CPU to the caller, which [`bind_caller`](Self::bind_caller) puts there.
     pub fn start_hook(&self) -> impl Fn(usize) + Clone + Send + Sync + 'static {
         let Self { class, problems, .. } = self.clone();
         let targets = self.targets();
         move |worker| {
-            let report = |problem| lock(&problems).push(problem);
-            match cpu_qos::set_current(class) {
-                Ok(()) | Err(cpu_qos::Error::Unsupported) => {}
-                Err(source) => report(WorkerProblem::Class { worker, source }),
-            }
-            let Some(cpus) = targets.of(worker) else { return };
-            match pin_current_thread(cpus) {
-                Ok(guard) => guard.keep(),
-                Err(source) => report(WorkerProblem::Placement { worker, source }),
-            }
+            let classed = check_class(worker, cpu_qos::set_current(class));
+            let bound = targets.of(worker).map(pin_current_thread).transpose();
+            let placed = bound
+                .map(|guard| guard.map(PinGuard::keep))
+                .map_err(|source| WorkerProblem::Placement { worker, source });
+            lock(&problems).extend(classed.err().into_iter().chain(placed.err()));
         }
+    }
+
+    /// Binds the calling thread as participant 0 until the guard is dropped; `None` where nobody is bound. It is for callers that
+    /// take part in the work, as those of an epoch-pool do: once workers have a CPU each, a caller that wanders shares theirs.
+    ///
+    /// Threads and pools that the caller starts meanwhile are born with its CPUs alone, so this comes after they are built.
+    ///
+    /// ```
+    /// use rowpar::{Placement, WorkerSetup};
+    ///
+    /// let setup = WorkerSetup::new(cpu_topology::plan_cpu_pool(0, false)).placement(Placement::OnePerCore);
+    /// # #[cfg(feature = "epoch-pool")]
+    /// let pool = setup.epoch_builder().build()?;
+    /// match setup.bind_caller() {
+    ///     Ok(_bound) => println!("decoding, each participant on a core of its own"),
+    ///     Err(error) => println!("decoding wherever the system puts the caller: {error}"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`pin_current_thread`], which leave the thread as it was.
+    pub fn bind_caller(&self) -> Result<Option<PinGuard>, PinError> {
+        self.targets().of(0).map(pin_current_thread).transpose()
     }
 
     /// What has gone wrong on workers since the last call. A pool may report itself built before all of its workers have run
@@ -152,12 +168,23 @@ impl WorkerSetup {
 
     /// A builder of a rayon pool with the plan's number of workers, the hook, and names. A start handler that is set on it
     /// afterwards takes the place of the hook.
+    ///
+    /// On targets without threads (WebAssembly without atomics) the pool is the thread that builds it, which can be in one pool
+    /// only: rayon refuses to build a second one there.
     #[cfg(feature = "rayon")]
     pub fn rayon_builder(&self) -> rayon::ThreadPoolBuilder {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(self.plan.num_threads.clamp(1, rayon::max_num_threads()))
+        self.rayon_builder_where(HAS_THREADS)
+    }
+
+    #[cfg(feature = "rayon")]
+    fn rayon_builder_where(&self, has_threads: bool) -> rayon::ThreadPoolBuilder {
+        let builder = rayon::ThreadPoolBuilder::new()
             .thread_name(|index| format!("rowpar-{index}"))
-            .start_handler(self.start_hook())
+            .start_handler(self.start_hook());
+        match has_threads {
+            true => builder.num_threads(self.plan.num_threads.clamp(1, rayon::max_num_threads())),
+            false => builder.num_threads(1).use_current_thread(),
+        }
     }
 
     /// A builder of an epoch-pool whose participants, the caller included, are as many as the plan has workers, with the hook. A
@@ -193,6 +220,14 @@ struct Targets(Vec<CpuSet>);
 impl Targets {
     fn of(&self, worker: usize) -> Option<&CpuSet> {
         self.0.get(worker.checked_rem(self.0.len())?)
+    }
+}
+
+/// Whether there is something to report. Platforms without classes have nothing to set.
+fn check_class(worker: usize, outcome: Result<(), cpu_qos::Error>) -> Result<(), WorkerProblem> {
+    match outcome {
+        Ok(()) | Err(cpu_qos::Error::Unsupported) => Ok(()),
+        Err(source) => Err(WorkerProblem::Class { worker, source }),
     }
 }
 
@@ -233,6 +268,38 @@ mod tests {
         }
         let told = setup(&[0], Placement::None).class(QosClass::Utility);
         assert_eq!(told.class, QosClass::Utility);
+    }
+
+    #[test]
+    fn a_class_that_is_refused_is_reported_and_none_to_set_is_not() {
+        assert!(check_class(3, Ok(())).is_ok());
+        assert!(check_class(3, Err(cpu_qos::Error::Unsupported)).is_ok());
+        for refused in [cpu_qos::Error::OptedOut, cpu_qos::Error::Os(22)] {
+            let problem = check_class(3, Err(refused)).expect_err("it was refused");
+            let WorkerProblem::Class { worker: 3, source } = problem else {
+                panic!("{problem:?}");
+            };
+            assert_eq!(source, refused);
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "rayon")]
+    fn without_threads_a_pool_of_rayon_is_the_caller() {
+        // On a thread of its own, as that stays in the pool until it ends.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let setup = setup(&[0, 1, 2], Placement::None);
+                let pool = setup.rayon_builder_where(false).build().expect("nothing is spawned");
+                let caller = std::thread::current().id();
+                let mut out = [None; 100];
+                crate::for_each_range_mut(&pool, &mut out, 1, |_, part| {
+                    part.fill(Some(std::thread::current().id()));
+                });
+                assert_eq!(out, [Some(caller); 100]);
+                assert_eq!(crate::RowPool::participants(&pool), 1);
+            });
+        });
     }
 
     #[test]

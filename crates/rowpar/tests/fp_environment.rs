@@ -51,7 +51,8 @@ mod control {
     pub(crate) type Control = u64;
 
     pub(crate) const DEFAULT: Control = 0;
-    pub(crate) const FLUSH_AND_ROUND_TO_ZERO: u64 = 1 << 24 | 3 << 22;
+    /// And with infinities of 16 bits taken for numbers.
+    pub(crate) const FLUSH_AND_ROUND_TO_ZERO: u64 = 1 << 26 | 1 << 24 | 3 << 22;
     pub(crate) const FLUSH: u64 = 1 << 24;
     pub(crate) const FLAGS: u64 = 0;
 
@@ -110,8 +111,16 @@ fn floats_are_right(pool: &(impl RowPool + ?Sized), name: &str) {
     });
     assert!(sums.iter().any(|sum| sum.is_subnormal()), "the case would show nothing");
 
+    // One, infinity, the largest and the smallest number of 16 bits.
+    let sixteen = [0x3c00_u16, 0x7c00, 0xfbff, 0x8001].map(u16::to_le_bytes);
+    let halves = Matrix::new(Format::F16, 4, 1, sixteen.as_flattened()).expect("four rows");
+    let widened = [1.0, f32::INFINITY, -65504.0, -1.0 / 16_777_216.0];
+
     for kernels in Kernels::supported() {
         let context = || format!("{name}, {}", kernels.isa());
+        let mut out = [0.0; 4];
+        matvec_batch_with(kernels, pool, halves, &[(&[1.0][..]).into()], &mut out);
+        assert_same(&out, &widened, &context);
         let (mut out1, mut out2) = (vec![1.0; n_rows], vec![1.0; n_rows]);
         matvec_rows_with(kernels, pool, &w, &x, &mut out1);
         assert_same(&out1, &sums, &context);

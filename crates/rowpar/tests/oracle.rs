@@ -91,7 +91,7 @@ fn inputs_are_quantized_as_documented() {
             assert!(same(block.scale, scale), "{x:?}");
             assert_eq!(block.q.map(i64::from), q, "{x:?}");
             let halves = [&q[..16], &q[16..]].map(|half| half.iter().sum::<i64>());
-            assert_eq!(block.half_sums.map(i64::from), halves);
+            assert_eq!(block.half_sums.map(|sum| sum as i64), halves);
             assert_eq!(block.sum, from_integer(halves[0] + halves[1]));
         }
     }

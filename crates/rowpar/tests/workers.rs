@@ -101,6 +101,22 @@ fn on_epoch_pool(setup: &WorkerSetup) -> Vec<(usize, CpuSet)> {
 }
 
 #[test]
+fn a_caller_is_bound_as_participant_0_until_it_is_let_go() {
+    let Some((plan, before)) = plan() else { return };
+    for placement in POLICIES {
+        let setup = WorkerSetup::new(plan.clone()).placement(placement);
+        let bound = setup.bind_caller().expect("its own CPUs");
+        assert_eq!(bound.is_some(), placement != Placement::None);
+        assert_eq!(here(), expected(&plan, placement, 0, &before), "{placement}");
+        drop(bound);
+        assert_eq!(here(), before, "{placement}");
+    }
+    let nowhere = WorkerSetup::new(CpuPoolPlan::default()).placement(Placement::OnePerCore);
+    assert!(nowhere.bind_caller().is_err());
+    assert_eq!(here(), before);
+}
+
+#[test]
 #[cfg(feature = "rayon")]
 fn workers_of_rayon_are_where_they_belong() {
     check(&on_rayon);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use benches::Backend;
 use benches::protocol::MissingPeer;
+use benches::{Backend, Contender};
 
 use crate::cli::UsageError;
 use crate::workspace::{self, cargo};
@@ -18,18 +18,21 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
-    /// Builds what `backends` need with the release profile. A peer that cannot be built in is a [`UsageError`] that says
+    /// Builds what `contenders` need with the release profile. A peer that cannot be built in is a [`UsageError`] that says
     /// how to install what is missing.
-    pub(crate) fn build(backends: &[Backend]) -> anyhow::Result<Self> {
+    pub(crate) fn build(contenders: &[Contender]) -> anyhow::Result<Self> {
         let ours = build("bench-runner", cargo_build().args(["--package", "benches"]))?;
-        let wanted: Vec<Backend> =
-            backends.iter().copied().filter(|backend| backend.is_peer()).collect();
+        let backends = contenders.iter().map(|contender| contender.backend());
+        let wanted: Vec<Backend> = backends.filter(|backend| backend.is_peer()).collect();
         if wanted.is_empty() {
             return Ok(Self { ours, peers: None });
         }
         let manifest = workspace::root().join("benches").join("peers").join("Cargo.toml");
         let mut command = cargo_build();
         command.arg("--manifest-path").arg(manifest);
+        if wanted.contains(&Backend::Candle) {
+            command.args(["--features", "candle"]);
+        }
         // A folder of its own, so that neither build throws out what the other has made.
         command.arg("--target-dir").arg(workspace::target_dir()?.join("peers"));
         let peers = build("peer-runner", &mut command)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use benches::Backend;
+use benches::Contender;
 use benches::dispatch::{self, DispatchCase, ROUND_TRIP_CASE, ROUND_TRIP_METRIC};
 use benches::protocol::Suite;
 
@@ -15,8 +15,8 @@ use super::results::{Results, Row};
 use crate::output::print;
 
 /// Reads `results.json` in `folder`, and checks that it has every case of these suites (all, if none is named) on every one of
-/// these backends, and that each row is sound.
-pub(crate) fn run(folder: &Path, suites: &[Suite], wanted: &[Backend]) -> anyhow::Result<()> {
+/// these contenders, and that each row is sound.
+pub(crate) fn run(folder: &Path, suites: &[Suite], wanted: &[Contender]) -> anyhow::Result<()> {
     let results = Results::load(folder)?;
     let suites = if suites.is_empty() { Suite::ALL } else { suites };
     check_presence(&results, suites, wanted)?;
@@ -57,20 +57,23 @@ fn expected(suite: Suite, threads: usize) -> Vec<(String, &'static str)> {
             &["-qkv-", "-gate_up-", "-down-", "-head-"],
             &["bandwidth", "of_ceiling", "read_ceiling"],
         ),
-        Suite::Decode => each(&["-separate", "-grouped"], &["tokens_per_s"]),
+        Suite::Decode => each(
+            &["-separate", "-grouped"],
+            &["tokens_per_s", "bandwidth", "of_ceiling", "read_ceiling"],
+        ),
     }
 }
 
-/// Every case and metric that these suites have is there, on each of these backends.
-fn check_presence(results: &Results, suites: &[Suite], wanted: &[Backend]) -> anyhow::Result<()> {
+/// Every case and metric that these suites have is there, on each of these contenders.
+fn check_presence(results: &Results, suites: &[Suite], wanted: &[Contender]) -> anyhow::Result<()> {
     for &suite in suites {
         for (case, metric) in expected(suite, results.machine.threads) {
-            for backend in wanted {
+            for backend in wanted.iter().map(Contender::to_string) {
                 let is_it = |row: &&Row| {
                     row.suite == suite
                         && row.case.contains(&case)
                         && row.metric == metric
-                        && row.backend == backend.name()
+                        && row.backend == backend
                 };
                 let found = results.results.iter().find(is_it);
                 found.with_context(|| format!("{suite} {case} {metric} on {backend}: missing"))?;
@@ -111,6 +114,8 @@ fn check_interval(name: &str, low: f64, median: f64, high: f64) -> anyhow::Resul
 
 #[cfg(test)]
 mod tests {
+    use benches::Backend;
+
     use super::super::results::tests::example;
     use super::*;
 
@@ -125,7 +130,10 @@ mod tests {
         let threads = results.machine.threads;
         for &suite in Suite::ALL {
             let pairs = expected(suite, threads);
-            assert!(check_presence(&results, &[suite], &[Backend::Epoch]).is_err(), "{suite}");
+            assert!(
+                check_presence(&results, &[suite], &[Backend::Epoch.into()]).is_err(),
+                "{suite}"
+            );
             let mut whole = results.clone();
             whole.results = pairs
                 .into_iter()
@@ -137,10 +145,10 @@ mod tests {
                     ..results.results[0].clone()
                 })
                 .collect();
-            assert!(check_presence(&whole, &[suite], &[Backend::Epoch]).is_ok(), "{suite}");
-            assert!(check_presence(&whole, &[suite], &[Backend::Rayon]).is_err(), "{suite}");
+            assert!(check_presence(&whole, &[suite], &[Backend::Epoch.into()]).is_ok(), "{suite}");
+            assert!(check_presence(&whole, &[suite], &[Backend::Rayon.into()]).is_err(), "{suite}");
             whole.results.pop();
-            assert!(check_presence(&whole, &[suite], &[Backend::Epoch]).is_err(), "{suite}");
+            assert!(check_presence(&whole, &[suite], &[Backend::Epoch.into()]).is_err(), "{suite}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! | Step | File |
 //! |---|---|
 //! | settings from the options; out folder and baseline checked before anything is measured | `settings.rs` |
+//! | formats, batches, kernels and the like | `variants.rs` |
 //! | what this machine is, and what others did on it meanwhile | `machine.rs`, `neighbours.rs` |
 //! | the measuring binaries, built and run | `binaries.rs`, `runner.rs` |
 //! | busy processes beside them, where that is asked for | `disturb.rs` |
@@ -34,10 +35,12 @@ mod settings;
 mod stats;
 mod table;
 mod terminal;
+pub(crate) mod variants;
 
 use std::fs;
 
 use anyhow::Context;
+use benches::Contender;
 
 use self::results::Results;
 use self::section::Section;
@@ -49,10 +52,11 @@ use crate::output::print;
 /// Measures, writes `results.json` and `report.html`, and prints the tables.
 pub(crate) fn run(options: BenchOptions) -> anyhow::Result<()> {
     if let Some(folder) = &options.check {
-        return check::run(folder, &options.suites, &options.backends);
+        let contenders = Contender::all(&options.backends, &options.placement);
+        return check::run(folder, &options.suites, &contenders);
     }
     let settings = Settings::new(options)?;
-    let binaries = binaries::Binaries::build(&settings.backends)?;
+    let binaries = binaries::Binaries::build(&settings.contenders)?;
     let mut machine = machine::Machine::detect(settings.threads);
     let neighbours = neighbours::Neighbours::watch();
     let disturbance = disturb::Disturbance::start(settings.disturb, || binaries.busy())?;
@@ -84,7 +88,7 @@ fn publish(settings: &Settings, results: &Results, changes: Option<&Table>) -> a
         })
         .collect();
     let tables = sections.iter().map(|(_, table)| table).chain(changes).cloned();
-    let tables = terminal::text(&tables.collect::<Vec<_>>(), reference.name());
+    let tables = terminal::text(&tables.collect::<Vec<_>>(), &reference.to_string());
     let caveats = settings.baseline.as_ref().map(|old| baseline::caveats(old, results));
     let caveats = caveats.unwrap_or_default();
     let json = results.to_json()?;

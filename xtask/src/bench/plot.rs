@@ -4,7 +4,7 @@
 //! at zero and are bars. Text has no colour of its own: the page gives it one, for light and dark.
 
 use anyhow::anyhow;
-use benches::Backend;
+use benches::{Backend, Contender, Placement};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -14,7 +14,7 @@ use super::results::Row;
 use super::section::Section;
 
 const WIDTH: u32 = 880;
-const LABELS_WIDTH: u32 = 165;
+const LABELS_WIDTH: u32 = 230;
 const AXIS_HEIGHT: u32 = 30;
 const BAR_HEIGHT: u32 = 17;
 const GROUP_GAP: u32 = 12;
@@ -26,25 +26,39 @@ const SHORTEST_NS: f64 = 10.0;
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Plane<'a> = DrawingArea<SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// The colour of a backend in every plot.
-pub(crate) fn color(backend: &str) -> RGBColor {
-    match backend.parse() {
-        Ok(Backend::Serial) => RGBColor(125, 135, 150),
-        Ok(Backend::Spawn) => RGBColor(201, 133, 61),
-        Ok(Backend::Rayon) => RGBColor(214, 79, 104),
-        Ok(Backend::RayonInside) => RGBColor(160, 107, 200),
-        Ok(Backend::Epoch) => RGBColor(38, 156, 112),
-        Ok(Backend::EpochSpin0) => RGBColor(61, 132, 214),
-        Ok(Backend::EpochX2) => RGBColor(110, 190, 90),
-        Ok(Backend::EpochX4) => RGBColor(170, 190, 60),
-        Ok(Backend::EpochPinned) => RGBColor(40, 170, 180),
-        Ok(Backend::Original) => RGBColor(224, 122, 148),
-        Ok(Backend::Spindle) => RGBColor(190, 90, 190),
-        Ok(Backend::Paralight) => RGBColor(220, 160, 30),
-        Ok(Backend::Chili) => RGBColor(200, 60, 40),
-        Ok(Backend::Libgomp) => RGBColor(120, 120, 220),
-        Ok(Backend::Pthreadpool) => RGBColor(150, 100, 60),
-        Err(_) => INK,
+/// The colour of a contender in every plot: that of its backend, darker or lighter where its threads are bound.
+pub(crate) fn color(contender: &str) -> RGBColor {
+    let Ok(contender) = contender.parse::<Contender>() else { return INK };
+    let RGBColor(red, green, blue) = color_of(contender.backend());
+    let shade = |part: u8| match contender.placement() {
+        Placement::Set => part / 3 * 2,
+        Placement::OnePerCore => u8::MAX - (u8::MAX - part) / 2,
+        _ => part,
+    };
+    RGBColor(shade(red), shade(green), shade(blue))
+}
+
+const fn color_of(backend: Backend) -> RGBColor {
+    match backend {
+        Backend::Serial => RGBColor(125, 135, 150),
+        Backend::Spawn => RGBColor(201, 133, 61),
+        Backend::Rayon => RGBColor(214, 79, 104),
+        Backend::RayonInside => RGBColor(160, 107, 200),
+        Backend::Epoch => RGBColor(38, 156, 112),
+        Backend::EpochSpin0 => RGBColor(61, 132, 214),
+        Backend::EpochX2 => RGBColor(110, 190, 90),
+        Backend::EpochX4 => RGBColor(170, 190, 60),
+        Backend::Original => RGBColor(224, 122, 148),
+        Backend::Spindle => RGBColor(190, 90, 190),
+        Backend::Paralight => RGBColor(220, 160, 30),
+        Backend::Chili => RGBColor(200, 60, 40),
+        Backend::Libgomp => RGBColor(120, 120, 220),
+        Backend::Pthreadpool => RGBColor(150, 100, 60),
+        Backend::Openblas => RGBColor(90, 110, 200),
+        Backend::Matrixmultiply => RGBColor(205, 145, 90),
+        Backend::Gemm => RGBColor(80, 160, 200),
+        Backend::Candle => RGBColor(215, 110, 50),
+        Backend::OriginalMatvec => RGBColor(170, 70, 100),
     }
 }
 
@@ -189,15 +203,16 @@ mod tests {
     }
 
     #[test]
-    fn no_two_backends_look_the_same() {
-        let colors: std::collections::BTreeSet<(u8, u8, u8)> = Backend::ALL
+    fn no_two_contenders_look_the_same() {
+        let all = Contender::all(Backend::ALL, Placement::ALL);
+        let colors: std::collections::BTreeSet<(u8, u8, u8)> = all
             .iter()
-            .map(|backend| {
-                let RGBColor(red, green, blue) = color(backend.name());
+            .map(|contender| {
+                let RGBColor(red, green, blue) = color(&contender.to_string());
                 (red, green, blue)
             })
             .collect();
-        assert_eq!(colors.len(), Backend::ALL.len());
+        assert_eq!(colors.len(), all.len());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One line per table that says what to read out of it.
 
-use benches::Backend;
 use benches::protocol::Better;
+use benches::{Backend, Contender};
 
 use super::baseline::{Change, Verdict};
 use super::format::range;
@@ -9,19 +9,24 @@ use super::results::{Ratio, Row};
 use super::section::Section;
 
 /// How the pool of this workspace did against the backend of reference, and against no pool at all.
-pub(crate) fn of_section(section: &Section<'_>, usual: Backend) -> String {
+pub(crate) fn of_section(section: &Section<'_>, usual: Contender) -> String {
     let reference = section.reference(usual);
-    let subject = Backend::Epoch.name();
+    let is_subject = |name: &&str| {
+        name.parse().is_ok_and(|contender: Contender| contender.backend() == Backend::Epoch)
+    };
+    let Some(subject) = section.backends().into_iter().find(is_subject) else {
+        return "nothing to compare with".into();
+    };
     let rows: Vec<&Row> =
         section.rows.iter().filter(|row| row.backend == subject).copied().collect();
     if rows.iter().any(|row| row.metric == "of_ceiling") {
         let (low, high) = extent(rows.iter().map(|row| row.median));
         return format!("{subject}: {} % of the read ceiling", range(low, high));
     }
-    let mut others = vec![reference, Backend::Serial];
+    let mut others = vec![reference, Backend::Serial.into()];
     others.dedup();
     let parts: Vec<String> =
-        others.iter().filter_map(|other| against(&rows, other.name())).collect();
+        others.iter().filter_map(|other| against(&rows, &other.to_string())).collect();
     match parts.as_slice() {
         [] => "nothing to compare with".into(),
         parts => format!("{subject}: {}", parts.join("; ")),
@@ -74,8 +79,8 @@ mod tests {
     fn the_reading_counts_cases() {
         let (results, _) = example();
         let section = &Section::all(&results)[0];
-        let line = of_section(section, Backend::Rayon);
+        let line = of_section(section, Backend::Rayon.into());
         assert_eq!(line, "epoch: ×0.012 of rayon (1 of 1 better, 0 worse)");
-        assert_eq!(of_section(section, Backend::Serial), "nothing to compare with");
+        assert_eq!(of_section(section, Backend::Serial.into()), "nothing to compare with");
     }
 }

@@ -8,7 +8,7 @@ use super::baseline::{Verdict, caveats};
 use super::plot;
 use super::results::Results;
 use super::section::Section;
-use super::settings::Settings;
+use super::settings::{Settings, unique};
 use super::stats::coverage;
 use super::table::{Cell, Table};
 
@@ -46,11 +46,11 @@ pub(crate) fn html(
     Ok(page)
 }
 
-/// The colours of the backends.
+/// The colours of the contenders.
 fn legend(settings: &Settings) -> String {
-    let entries = settings.backends.iter().map(|backend| {
-        let plotters::style::RGBColor(red, green, blue) = plot::color(backend.name());
-        format!("<span><i style=\"background:rgb({red},{green},{blue})\"></i>{backend}</span>")
+    let entries = settings.contenders.iter().map(|contender| {
+        let plotters::style::RGBColor(red, green, blue) = plot::color(&contender.to_string());
+        format!("<span><i style=\"background:rgb({red},{green},{blue})\"></i>{contender}</span>")
     });
     format!("<div class=\"legend\">{}</div>\n", entries.collect::<String>())
 }
@@ -110,7 +110,8 @@ fn method(results: &Results, settings: &Settings) -> String {
          ideal can show counts as that much in a ratio. In brackets it stands in round trips of a cache line between \
          two CPUs, measured in each process before there was a pool. Whole times are compared with serial where that \
          ran. <code>epoch-x2</code> and <code>epoch-x4</code> have that many times the participants, \
-         <code>epoch-pinned</code> one pin per core. <code>rayon</code> is called from a thread \
+         and in <code>@set</code> and <code>@one-per-core</code> the threads that take part are bound: each to all CPUs of \
+         the plan, or to one of its own. <code>rayon</code> is called from a thread \
          outside its pool, as an engine's decode loop calls it; <code>rayon-inside</code> runs the loop on \
          one of its workers. Per cent of the ceiling is the best matvec pass against the best pass of \
          several read loops on the same threads, taking turns. In the decode replay every step needs the output of the \
@@ -151,19 +152,36 @@ fn command(settings: &Settings) -> String {
     let mut shapes: Vec<&str> = weighted.map(|task| task.shape.name).collect();
     shapes.sort_unstable();
     shapes.dedup();
-    let backends: Vec<&str> = settings.backends.iter().map(|backend| backend.name()).collect();
+    let backends: Vec<&str> =
+        settings.contenders.iter().map(|contender| contender.backend().name()).collect();
+    let backends = unique(&backends).join(",");
     let mut words = vec!["cargo xtask bench".to_owned(), suites.join(" ")];
     if settings.quick {
         words.push("--quick".into());
     }
-    words.push(format!("--backends {} --threads {}", backends.join(","), settings.threads));
+    words.push(format!(
+        "--backends {backends}{} --threads {}",
+        placement(settings),
+        settings.threads
+    ));
     if let [shape] = shapes[..] {
         words.push(format!("--shape {shape}"));
     }
+    words.extend(settings.variants.words());
     if settings.disturb > 0 {
         words.push(format!("--disturb {}", settings.disturb));
     }
     words.join(" ")
+}
+
+/// The option with the placements, unless no thread was bound.
+fn placement(settings: &Settings) -> String {
+    let placed = settings.contenders.iter().filter(|contender| contender.backend().can_be_bound());
+    let placements: Vec<&str> = placed.map(|contender| contender.placement().name()).collect();
+    match unique(&placements)[..] {
+        [] | ["none"] => String::new(),
+        ref names => format!(" --placement {}", names.join(",")),
+    }
 }
 
 fn escape(text: &str) -> String {
@@ -172,9 +190,10 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use benches::Backend;
+    use benches::{Backend, Placement};
 
     use super::super::results::tests::example;
+    use super::super::variants::VariantOptions;
     use super::*;
     use crate::cli::BenchOptions;
 
@@ -187,16 +206,18 @@ mod tests {
             suites: Vec::new(),
             quick: true,
             backends: Backend::DEFAULT.to_vec(),
+            placement: vec![Placement::None, Placement::Set],
             threads: Some(2),
             disturb: 0,
             shape: None,
+            variants: VariantOptions::default(),
             out: Some(folder.path().to_owned()),
             baseline: None,
             check: None,
         })
         .unwrap();
         let sections = Section::all(&results).into_iter().map(|section| {
-            let table = Table::of_section(&section, &results, Backend::Rayon);
+            let table = Table::of_section(&section, &results, Backend::Rayon.into());
             (section, table)
         });
         let sections: Vec<_> = sections.collect();
@@ -205,7 +226,7 @@ mod tests {
             "<svg",
             "A &lt;fast&gt; &amp; &quot;quiet&quot; one",
             "170 ns",
-            "cargo xtask bench dispatch matvec decode --quick --backends serial,spawn,rayon,epoch,epoch-spin0 --threads 2 --shape SmolLM2-135M",
+            "cargo xtask bench dispatch matvec decode --quick --backends serial,spawn,rayon,epoch,epoch-spin0 --placement none,set --threads 2 --shape SmolLM2-135M",
         ] {
             assert!(page.contains(part), "{part}");
         }

@@ -39,6 +39,7 @@ pub(crate) struct Results {
 pub(crate) struct Row {
     pub(crate) suite: Suite,
     pub(crate) case: String,
+    /// The contender's name.
     pub(crate) backend: String,
     pub(crate) metric: String,
     pub(crate) unit: String,
@@ -151,19 +152,19 @@ impl Results {
     }
 }
 
-/// One row per backend of a series.
+/// One row per contender of a series.
 fn rows(series: &Series) -> impl Iterator<Item = Row> {
-    series.values.iter().map(move |(backend, values)| {
+    series.values.iter().map(move |(contender, values)| {
         let estimate = Ratio::from(Estimate::of(values));
-        let others = series.values.iter().filter(move |(other, _)| other != backend);
+        let others = series.values.iter().filter(move |(other, _)| other != contender);
         let vs = others.map(|(other, others_values)| {
             let ratio = Estimate::of_ratios(values, others_values, series.resolution());
-            (other.name().to_owned(), ratio.into())
+            (other.to_string(), ratio.into())
         });
         Row {
             suite: series.suite,
             case: series.case.clone(),
-            backend: backend.name().into(),
+            backend: contender.to_string(),
             metric: series.metric.clone(),
             unit: series.unit.clone(),
             better: series.better,
@@ -218,8 +219,8 @@ pub(crate) mod tests {
             better: Better::Lower,
             resolutions: vec![20.0],
             values: vec![
-                (Backend::Rayon, vec![14_000.0, 20_000.0, 10_000.0]),
-                (Backend::Epoch, vec![170.0, 168.0, 177.0]),
+                (Backend::Rayon.into(), vec![14_000.0, 20_000.0, 10_000.0]),
+                (Backend::Epoch.into(), vec![170.0, 168.0, 177.0]),
             ],
         };
         let mut set = SeriesSet::default();

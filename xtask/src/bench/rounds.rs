@@ -7,7 +7,7 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-use benches::Backend;
+use benches::Contender;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::binaries::Binaries;
@@ -26,15 +26,15 @@ pub(crate) struct Measured {
 pub(crate) fn measure(settings: &Settings, binaries: &Binaries) -> anyhow::Result<Measured> {
     let start = Instant::now();
     let mut series = SeriesSet::default();
-    let per_round = settings.tasks.len() * settings.backends.len();
+    let per_round = settings.tasks.len() * settings.contenders.len();
     let progress = Progress::new(per_round, settings.pace);
     let mut rounds = 0;
     while another_round(settings.pace, rounds, start.elapsed()) {
         for &task in &settings.tasks {
-            for backend in turned(&settings.backends, rounds) {
-                progress.begin(rounds, &format!("{task} {backend}"));
-                let report = runner::run(binaries, &settings.request(task, backend))?;
-                series.add(task.suite, backend, report);
+            for contender in turned(&settings.contenders, rounds) {
+                progress.begin(rounds, &format!("{task} {contender}"));
+                let report = runner::run(binaries, &settings.request(task, contender))?;
+                series.add(task.suite, contender, report);
                 progress.end();
             }
         }
@@ -53,10 +53,10 @@ fn another_round(pace: Pace, done: usize, elapsed: Duration) -> bool {
     done < pace.max_rounds && next_end <= pace.limit
 }
 
-/// The backends, beginning with another one each round.
-fn turned(backends: &[Backend], round: usize) -> impl Iterator<Item = Backend> {
-    let first = round % backends.len();
-    backends[first..].iter().chain(&backends[..first]).copied()
+/// The contenders, beginning with another one each round.
+fn turned(contenders: &[Contender], round: usize) -> impl Iterator<Item = Contender> {
+    let first = round % contenders.len();
+    contenders[first..].iter().chain(&contenders[..first]).copied()
 }
 
 /// A bar on a terminal, plain lines elsewhere. Nothing of it runs while a process measures.
@@ -121,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn each_round_begins_with_another_backend() {
-        let backends = [Backend::Serial, Backend::Rayon, Backend::Epoch];
-        let order = |round| turned(&backends, round).collect::<Vec<_>>();
-        assert_eq!(order(0), backends);
-        assert_eq!(order(1), [Backend::Rayon, Backend::Epoch, Backend::Serial]);
-        assert_eq!(order(3), backends);
+    fn each_round_begins_with_another_contender() {
+        let [a, b, c] = ["serial", "epoch", "epoch@set"].map(|name| name.parse().unwrap());
+        let order = |round| turned(&[a, b, c], round).collect::<Vec<_>>();
+        assert_eq!(order(0), [a, b, c]);
+        assert_eq!(order(1), [b, c, a]);
+        assert_eq!(order(3), [a, b, c]);
     }
 }

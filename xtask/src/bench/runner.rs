@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
+use benches::library;
 use benches::protocol::{Report, Request};
 
 use super::binaries::Binaries;
@@ -17,8 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Measures one request in a process of its own.
 pub(crate) fn run(binaries: &Binaries, request: &Request) -> anyhow::Result<Report> {
     let what = format!("{} on {}", request.suite, request.backend);
-    let mut command = Command::new(binaries.of(request.backend)?);
+    let mut command = Command::new(binaries.of(request.backend.backend())?);
     command.arg(serde_json::to_string(request)?);
+    if request.backend.backend().is_library() {
+        command.envs(library::environment(request.threads));
+    }
     let output = output_within(&mut command, PATIENCE + request.budget())
         .with_context(|| format!("measuring {what}"))?;
     if !output.success {
@@ -26,7 +30,8 @@ pub(crate) fn run(binaries: &Binaries, request: &Request) -> anyhow::Result<Repo
     }
     let report: Report = serde_json::from_str(&output.stdout)
         .with_context(|| format!("measuring {what} gave no report: {}", output.stderr.trim()))?;
-    let (found, wanted) = (report.participants, request.backend.participants(request.threads));
+    let (found, wanted) =
+        (report.participants, request.backend.backend().participants(request.threads));
     ensure!(found == wanted, "measuring {what}: the pool has {found} participants, not {wanted}");
     Ok(report)
 }

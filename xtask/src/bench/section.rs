@@ -1,7 +1,7 @@
 //! Which results stand together: one metric of one suite, and of one model shape where there is one.
 
 use benches::protocol::Suite;
-use benches::{Backend, ModelShape};
+use benches::{Backend, Contender, ModelShape};
 
 use super::results::{Results, Row};
 
@@ -41,9 +41,24 @@ const SHOWN: &[Shown] = &[
         title: "matvec: per cent of what the same threads can read",
     },
     Shown {
+        suite: Suite::Matvec,
+        metric: "batch_cost",
+        title: "matvec: time of so many inputs over the time of one (lower is better)",
+    },
+    Shown {
+        suite: Suite::Matvec,
+        metric: "packing_gain",
+        title: "matvec: speed of packed tiles over that of rows (higher is better)",
+    },
+    Shown {
         suite: Suite::Decode,
         metric: "tokens_per_s",
         title: "decode: tokens per second (higher is better)",
+    },
+    Shown {
+        suite: Suite::Decode,
+        metric: "of_ceiling",
+        title: "decode: per cent of what the same threads can read",
     },
 ];
 
@@ -73,10 +88,10 @@ impl<'a> Section<'a> {
     }
 
     /// The backend that values are compared with: `usual`, but serial for whole times, which say whether a pool pays at all.
-    pub(crate) fn reference(&self, usual: Backend) -> Backend {
+    pub(crate) fn reference(&self, usual: Contender) -> Contender {
         let is_time = self.rows.iter().any(|row| row.metric == "time_mean");
         let has_serial = self.rows.iter().any(|row| row.backend == Backend::Serial.name());
-        if is_time && has_serial { Backend::Serial } else { usual }
+        if is_time && has_serial { Backend::Serial.into() } else { usual }
     }
 
     /// The cases, short, in order.
@@ -155,7 +170,10 @@ mod tests {
         results.results.push(Row { metric: "time_mean".into(), ..overhead.clone() });
         let references = |results: &Results| {
             let sections = Section::all(results);
-            sections.iter().map(|s| s.reference(Backend::Rayon)).collect::<Vec<_>>()
+            sections
+                .iter()
+                .map(|s| s.reference(Backend::Rayon.into()).backend())
+                .collect::<Vec<_>>()
         };
         assert_eq!(references(&results), [Backend::Rayon, Backend::Rayon], "no serial");
         results.results.push(Row {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{bail, ensure};
-use benches::Backend;
+use benches::Contender;
 use benches::protocol::{Better, Report, Suite};
 use benches::stats::median;
 
-/// One metric of one case: a value per backend and round.
+/// One metric of one case: a value per contender and round.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
     pub(crate) suite: Suite,
@@ -17,8 +17,8 @@ pub(crate) struct Series {
     pub(crate) better: Better,
     /// The resolution of each process.
     pub(crate) resolutions: Vec<f64>,
-    /// Backends in the order in which they first reported, each with one value per round.
-    pub(crate) values: Vec<(Backend, Vec<f64>)>,
+    /// Contenders in the order in which they first reported, each with one value per round.
+    pub(crate) values: Vec<(Contender, Vec<f64>)>,
 }
 
 /// Everything measured so far.
@@ -27,15 +27,15 @@ pub(crate) struct SeriesSet {
     pub(crate) all: Vec<Series>,
     pub(crate) isa: String,
     pub(crate) notes: Vec<String>,
-    checksums: BTreeMap<String, BTreeMap<String, BTreeSet<Backend>>>,
+    checksums: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
 }
 
 impl SeriesSet {
     /// Takes in what one process reported.
-    pub(crate) fn add(&mut self, suite: Suite, backend: Backend, report: Report) {
+    pub(crate) fn add(&mut self, suite: Suite, contender: Contender, report: Report) {
         for (case, checksum) in report.checksums {
             let seen = self.checksums.entry(case).or_default();
-            seen.entry(checksum).or_default().insert(backend);
+            seen.entry(checksum).or_default().insert(contender.to_string());
         }
         for note in report.notes {
             if !self.notes.contains(&note) {
@@ -61,18 +61,18 @@ impl SeriesSet {
                 });
                 self.all.len() - 1
             });
-            self.all[index].push(backend, measurement.value, measurement.resolution);
+            self.all[index].push(contender, measurement.value, measurement.resolution);
         }
     }
 
-    /// Every backend must have computed the same bits, and every value must be a number.
+    /// Every contender must have computed the same bits, and every value must be a number.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (case, by_checksum) in &self.checksums {
             if by_checksum.len() > 1 {
                 let groups: Vec<String> = by_checksum
                     .iter()
-                    .map(|(checksum, backends)| {
-                        let names: Vec<&str> = backends.iter().map(|b| b.name()).collect();
+                    .map(|(checksum, names)| {
+                        let names: Vec<&str> = names.iter().map(String::as_str).collect();
                         format!("{} {checksum}", names.join(", "))
                     })
                     .collect();
@@ -80,10 +80,10 @@ impl SeriesSet {
             }
         }
         for series in &self.all {
-            for (backend, values) in &series.values {
+            for (contender, values) in &series.values {
                 ensure!(
                     values.iter().all(|value| value.is_finite()),
-                    "{} of {} on {backend} is not a number",
+                    "{} of {} on {contender} is not a number",
                     series.metric,
                     series.case
                 );
@@ -100,17 +100,18 @@ impl Series {
         if self.resolutions.is_empty() { 0.0 } else { median(&self.resolutions) }
     }
 
-    fn push(&mut self, backend: Backend, value: f64, resolution: f64) {
+    fn push(&mut self, contender: Contender, value: f64, resolution: f64) {
         self.resolutions.push(resolution);
-        match self.values.iter_mut().find(|(known, _)| *known == backend) {
+        match self.values.iter_mut().find(|(known, _)| *known == contender) {
             Some((_, values)) => values.push(value),
-            None => self.values.push((backend, vec![value])),
+            None => self.values.push((contender, vec![value])),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use benches::Backend;
     use benches::protocol::Measurement;
 
     use super::*;
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_sorted_by_backend_and_round() {
+    fn values_are_sorted_by_contender_and_round() {
         let mut set = SeriesSet::default();
         for (backend, value) in [
             (Backend::Epoch, 1.0),
@@ -143,12 +144,12 @@ mod tests {
             (Backend::Rayon, 3.0),
             (Backend::Epoch, 4.0),
         ] {
-            set.add(Suite::Decode, backend, report(value, "ab"));
+            set.add(Suite::Decode, backend.into(), report(value, "ab"));
         }
         assert_eq!(set.all.len(), 1);
         assert_eq!(
             set.all[0].values,
-            [(Backend::Epoch, vec![1.0, 4.0]), (Backend::Rayon, vec![2.0, 3.0])]
+            [(Backend::Epoch.into(), vec![1.0, 4.0]), (Backend::Rayon.into(), vec![2.0, 3.0])]
         );
         assert_eq!(set.all[0].resolution(), 0.025);
         assert_eq!(set.notes, ["a note"]);
@@ -158,8 +159,8 @@ mod tests {
     #[test]
     fn other_bits_are_an_error_that_names_the_backends() {
         let mut set = SeriesSet::default();
-        set.add(Suite::Decode, Backend::Serial, report(1.0, "ab"));
-        set.add(Suite::Decode, Backend::Epoch, report(1.0, "cd"));
+        set.add(Suite::Decode, Backend::Serial.into(), report(1.0, "ab"));
+        set.add(Suite::Decode, Backend::Epoch.into(), report(1.0, "cd"));
         let error = set.check().unwrap_err().to_string();
         assert!(error.contains("serial ab") && error.contains("epoch cd"), "{error}");
     }
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn a_value_that_is_no_number_is_an_error() {
         let mut set = SeriesSet::default();
-        set.add(Suite::Decode, Backend::Serial, report(f64::NAN, "ab"));
+        set.add(Suite::Decode, Backend::Serial.into(), report(f64::NAN, "ab"));
         assert!(set.check().is_err());
     }
 }

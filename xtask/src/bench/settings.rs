@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use benches::protocol::{Request, Suite};
-use benches::{Backend, ModelShape};
+use benches::{Backend, Contender, ModelShape, Variants};
+use rowpar::Format;
 
 use super::machine;
 use super::results::Results;
+use super::variants::VariantOptions;
 use crate::cli::{BenchOptions, UsageError};
 use crate::workspace;
 
@@ -21,7 +23,7 @@ const MIB: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) quick: bool,
-    pub(crate) backends: Vec<Backend>,
+    pub(crate) contenders: Vec<Contender>,
     pub(crate) threads: usize,
     /// Busy processes beside what is measured.
     pub(crate) disturb: usize,
@@ -30,25 +32,30 @@ pub(crate) struct Settings {
     /// What is measured in each round, in this order.
     pub(crate) tasks: Vec<Task>,
     pub(crate) pace: Pace,
+    /// Formats, batches and the like as they were asked for.
+    pub(crate) variants: VariantOptions,
     /// What had to be left out, and other remarks for the reader.
     pub(crate) notes: Vec<String>,
 }
 
-/// One suite on one shape: in every round, each backend does it once.
+/// One suite on one shape: in every round, each contender does it once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Task {
     pub(crate) suite: Suite,
     pub(crate) shape: ModelShape,
+    /// Of the weights of a decode.
+    pub(crate) format: Format,
     pub(crate) budget_ms: u64,
     pub(crate) working_set: usize,
 }
 
 impl fmt::Display for Task {
-    /// Such as `decode SmolLM2-135M`; a dispatch has no shape.
+    /// Such as `decode SmolLM2-135M Q8_0`; a dispatch has no shape.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.suite {
             Suite::Dispatch => self.suite.fmt(f),
-            Suite::Matvec | Suite::Decode => write!(f, "{} {}", self.suite, self.shape),
+            Suite::Matvec => write!(f, "{} {}", self.suite, self.shape),
+            Suite::Decode => write!(f, "{} {} {}", self.suite, self.shape, self.format),
         }
     }
 }
@@ -79,64 +86,82 @@ impl Settings {
             Some(folder) => folder,
             None => workspace::target_dir()?.join("bench"),
         };
-        check_backends(&options.backends)?;
+        let contenders = Contender::all(&options.backends, &options.placement);
+        check_bindable(&contenders)?;
         check_writable(&out)?;
         let baseline = options.baseline.as_deref().map(Results::load).transpose()?;
         let mut notes = Vec::new();
         let shapes = shapes(options.shape, options.quick);
         let suites = unique(if options.suites.is_empty() { Suite::ALL } else { &options.suites });
-        let memory = machine::available_memory();
-        let tasks = tasks(&suites, &shapes, options.quick, memory, &mut notes);
+        let backends = unique(&options.backends);
+        options.variants.check(&suites, &backends)?;
+        let mut tasks = tasks(&suites, &shapes, options.quick, &options.variants);
+        keep_fitting(
+            &mut tasks,
+            machine::available_memory(),
+            n_arenas(&backends, &options.variants),
+            &mut notes,
+        );
         if options.disturb > 0 {
             notes.push(format!("busy processes beside everything measured: {}", options.disturb));
         }
         ensure!(!tasks.is_empty(), "nothing is left to measure: {}", notes.join("; "));
         Ok(Self {
             quick: options.quick,
-            backends: unique(&options.backends),
+            contenders,
             threads: options.threads.unwrap_or_else(cpu_topology::resolve_cpu_threads),
             disturb: options.disturb,
             out,
             baseline,
             tasks,
             pace: Pace::new(options.quick),
+            variants: options.variants,
             notes,
         })
     }
 
-    /// The backend with which tables compare the others: rayon if it runs, else serial, else the first.
-    pub(crate) fn reference(&self) -> Backend {
-        let preferred = [Backend::Rayon, Backend::Serial];
-        let found = preferred.into_iter().find(|backend| self.backends.contains(backend));
-        found.unwrap_or(self.backends[0])
+    /// With whom tables compare the others: rayon if it runs, else serial, else the first.
+    pub(crate) fn reference(&self) -> Contender {
+        let on = |backend| self.contenders.iter().find(|contender| contender.backend() == backend);
+        let found = [Backend::Rayon, Backend::Serial].into_iter().find_map(on);
+        *found.unwrap_or(&self.contenders[0])
     }
 
     /// A note for each task whose weights a cache of this size could hold, or half of them.
     pub(crate) fn cache_notes(&self, last_level_cache_mib: Option<f64>) -> Vec<String> {
         let Some(cache) = last_level_cache_mib else { return Vec::new() };
         let weights = self.tasks.iter().filter(|task| task.suite != Suite::Dispatch);
-        let small = weights.filter(|task| ((task.memory() / MIB) as f64) < 2.0 * cache);
+        let small = weights.filter(|task| ((task.weights() / MIB) as f64) < 2.0 * cache);
         let note = |task: &Task| {
             format!(
-                "{} of {} goes round in {} MiB of weights beside a last-level cache of {cache} MiB: \
-                 part of them may be read from the cache",
-                task.suite,
-                task.shape,
-                task.memory() / MIB
+                "{task} goes round in {} MiB of weights beside a last-level cache of {cache} MiB: part of them may be \
+                 read from the cache",
+                task.weights() / MIB
             )
         };
         small.map(note).collect()
     }
 
+    fn backends(&self) -> Vec<Backend> {
+        unique(&self.contenders.iter().map(|contender| contender.backend()).collect::<Vec<_>>())
+    }
+
     /// The order to the measuring process.
-    pub(crate) fn request(&self, task: Task, backend: Backend) -> Request {
+    pub(crate) fn request(&self, task: Task, contender: Contender) -> Request {
+        let variants = match task.suite {
+            Suite::Matvec => self.variants.matvec(self.quick, &self.backends()),
+            Suite::Dispatch | Suite::Decode => {
+                Variants { formats: vec![task.format], ..Variants::default() }
+            }
+        };
         Request {
             suite: task.suite,
-            backend,
+            backend: contender,
             threads: self.threads,
             shape: task.shape.name.into(),
             budget_ms: task.budget_ms,
             working_set: task.working_set,
+            variants,
         }
     }
 }
@@ -149,47 +174,82 @@ fn shapes(chosen: Option<ModelShape>, quick: bool) -> Vec<ModelShape> {
     }
 }
 
-/// The tasks of a round: decode once per shape that fits the memory, the others once. Matvecs of one shape
-/// already come in four sizes; `--shape` chooses another.
+/// The tasks of a round: decode once per shape and format, the others once. Matvecs of one shape already come in four
+/// sizes; `--shape` chooses another.
 fn tasks(
     suites: &[Suite],
     shapes: &[ModelShape],
     quick: bool,
-    memory: Option<usize>,
-    notes: &mut Vec<String>,
+    variants: &VariantOptions,
 ) -> Vec<Task> {
-    let budget_ms = if quick { 300 } else { 600 };
-    let working_set = if quick { 512 * MIB } else { 1024 * MIB };
+    let usual_set = if quick { 512 * MIB } else { 1024 * MIB };
+    let working_set = variants.working_set.unwrap_or(usual_set);
     let mut tasks = Vec::new();
     for &suite in suites {
-        for &shape in if suite == Suite::Decode { shapes } else { &shapes[..1] } {
-            let task = Task { suite, shape, budget_ms, working_set };
-            match memory {
-                Some(memory) if task.memory() > memory / 10 * 9 => notes.push(format!(
-                    "{suite} of {shape} was left out: it needs {} MiB of memory and {} MiB are free",
-                    task.memory() / MIB,
-                    memory / MIB
-                )),
-                _ => tasks.push(task),
-            }
+        let budget_ms = match (suite, quick) {
+            (Suite::Matvec, _) => matvec_ms(quick, variants),
+            (_, true) => 300,
+            (_, false) => 600,
+        };
+        let task = |shape, format| Task { suite, shape, format, budget_ms, working_set };
+        match suite {
+            Suite::Dispatch | Suite::Matvec => tasks.push(task(shapes[0], Format::F32)),
+            Suite::Decode => tasks.extend(shapes.iter().flat_map(|&shape| {
+                variants.decode().into_iter().map(move |format| task(shape, format))
+            })),
         }
     }
     tasks
 }
 
+/// Milliseconds for all formats and ways: more of them need more turns.
+fn matvec_ms(quick: bool, options: &VariantOptions) -> u64 {
+    let Variants { formats, batches, isas, packed, .. } = options.matvec(quick, &[]);
+    let ways = batches.len() * isas.len().max(1) * if packed { 2 } else { 1 };
+    let each = if quick { 120 } else { 500 };
+    each * formats.len() as u64 * ways.max(2) as u64 / 2
+}
+
+/// How often a matvec process may hold its weights: packed tiles are copies, and candle makes two of its own.
+fn n_arenas(backends: &[Backend], variants: &VariantOptions) -> usize {
+    1 + usize::from(variants.packed) + 2 * usize::from(backends.contains(&Backend::Candle))
+}
+
+/// Leaves tasks out that need more memory than there is, with a note.
+fn keep_fitting(
+    tasks: &mut Vec<Task>,
+    memory: Option<usize>,
+    n_arenas: usize,
+    notes: &mut Vec<String>,
+) {
+    let Some(memory) = memory else { return };
+    tasks.retain(|task| {
+        let needed = if task.suite == Suite::Matvec { n_arenas } else { 1 } * task.weights();
+        let fits = needed <= memory / 10 * 9;
+        if !fits {
+            notes.push(format!(
+                "{task} was left out: it needs {} MiB of memory and {} MiB are free",
+                needed / MIB,
+                memory / MIB
+            ));
+        }
+        fits
+    });
+}
+
 impl Task {
-    /// Bytes a measuring process will hold.
-    fn memory(self) -> usize {
-        let head = 4 * self.shape.head().n_weights();
+    /// Bytes of weights that a measuring process goes round in.
+    fn weights(self) -> usize {
         match self.suite {
             Suite::Dispatch => 0,
-            Suite::Matvec => self.working_set.max(head),
-            Suite::Decode => 4 * self.shape.n_weights(),
+            Suite::Matvec => self.working_set,
+            Suite::Decode => self.shape.n_bytes(self.format),
         }
     }
 }
 
-fn unique<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
+/// Each item once, where it was first.
+pub(crate) fn unique<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
     let mut kept: Vec<T> = Vec::new();
     for item in items {
         if !kept.contains(item) {
@@ -199,11 +259,14 @@ fn unique<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
     kept
 }
 
-/// Some systems cannot have all backends.
-fn check_backends(backends: &[Backend]) -> Result<(), UsageError> {
-    match backends.iter().find_map(|backend| backend.refusal()) {
-        Some(why) => Err(UsageError(why.into())),
-        None => Ok(()),
+/// Some systems cannot bind threads.
+fn check_bindable(contenders: &[Contender]) -> Result<(), UsageError> {
+    let Some(bound) = contenders.iter().find(|contender| contender.is_bound()) else {
+        return Ok(());
+    };
+    match cpu_topology::current_thread_affinity() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(UsageError(format!("{bound}: {error}"))),
     }
 }
 
@@ -225,17 +288,32 @@ mod tests {
     #[test]
     fn a_shape_that_does_not_fit_is_left_out_with_a_note() {
         let mut notes = Vec::new();
-        let memory = Some(2048 * MIB);
-        let tasks = tasks(&[Suite::Decode], ModelShape::ALL, false, memory, &mut notes);
+        let mut tasks = tasks(&[Suite::Decode], ModelShape::ALL, false, &VariantOptions::default());
+        keep_fitting(&mut tasks, Some(2048 * MIB), 1, &mut notes);
         let shapes: Vec<&str> = tasks.iter().map(|task| task.shape.name).collect();
         assert_eq!(shapes, ["SmolLM2-135M"]);
         assert_eq!(notes.len(), 2);
         assert!(notes[1].contains("Llama-3.2-1B"), "{notes:?}");
+        let mut matvec =
+            super::tasks(&[Suite::Matvec], ModelShape::ALL, false, &VariantOptions::default());
+        keep_fitting(&mut matvec, Some(2048 * MIB), 1, &mut notes);
+        assert_eq!(matvec.len(), 1);
+        keep_fitting(&mut matvec, Some(2048 * MIB), 2, &mut notes);
+        assert_eq!(
+            (matvec.len(), notes.len()),
+            (0, 3),
+            "a copy of 1 GiB leaves nothing of 2 GiB free"
+        );
     }
 
     #[test]
-    fn decode_runs_once_per_shape() {
-        let tasks = tasks(Suite::ALL, ModelShape::ALL, false, None, &mut Vec::new());
+    fn decode_runs_once_per_shape_and_format() {
+        let formats = vec![Format::Q8_0, Format::Q4K];
+        let variants = VariantOptions { formats, ..VariantOptions::default() };
+        let smallest = tasks(&[Suite::Decode], &ModelShape::ALL[..1], true, &variants);
+        let names: Vec<String> = smallest.iter().map(Task::to_string).collect();
+        assert_eq!(names, ["decode SmolLM2-135M Q8_0", "decode SmolLM2-135M Q4_K"]);
+        let tasks = tasks(Suite::ALL, ModelShape::ALL, false, &VariantOptions::default());
         let count = |suite| tasks.iter().filter(|task| task.suite == suite).count();
         assert_eq!(Suite::ALL.iter().map(|&suite| count(suite)).collect::<Vec<_>>(), [1, 1, 3]);
     }

@@ -1,6 +1,6 @@
 //! Tables of the results: made once, printed on the terminal and set in the report.
 
-use benches::Backend;
+use benches::Contender;
 use benches::protocol::Better;
 
 use super::baseline::{Change, Verdict};
@@ -37,7 +37,7 @@ impl From<&str> for Cell {
 
 impl Table {
     /// A row per case, a column per backend.
-    pub(crate) fn of_section(section: &Section<'_>, results: &Results, usual: Backend) -> Self {
+    pub(crate) fn of_section(section: &Section<'_>, results: &Results, usual: Contender) -> Self {
         let backends = section.backends();
         let reference = section.reference(usual);
         let title = match reference == usual {
@@ -75,7 +75,7 @@ impl Table {
     }
 }
 
-fn value_cell(results: &Results, row: &Row, reference: Backend) -> Cell {
+fn value_cell(results: &Results, row: &Row, reference: Contender) -> Cell {
     let mut value = quantity(row.median, &row.unit);
     if row.metric == "overhead_p50" {
         let like = Row { metric: "overhead_round_trips".into(), ..row.clone() };
@@ -87,7 +87,7 @@ fn value_cell(results: &Results, row: &Row, reference: Backend) -> Cell {
         let detail = ceiling.map(|row| format!("of {}", quantity(row.median, &row.unit)));
         return Cell { value, detail: detail.unwrap_or_default(), verdict: None };
     }
-    let Some(ratio) = row.vs.get(reference.name()) else { return value.as_str().into() };
+    let Some(ratio) = row.vs.get(&reference.to_string()) else { return value.as_str().into() };
     let verdict = Verdict::of(ratio, row.better == Better::Lower);
     let mark = if verdict == Verdict::Noise { "~" } else { "" };
     let detail = format!("{mark}×{}", range(ratio.low, ratio.high));
@@ -112,6 +112,8 @@ fn change_row(change: &Change) -> Vec<Cell> {
 
 #[cfg(test)]
 mod tests {
+    use benches::Backend;
+
     use super::super::results::tests::example;
     use super::*;
 
@@ -119,7 +121,7 @@ mod tests {
     fn a_table_has_a_row_per_case_and_a_column_per_backend() {
         let (results, _) = example();
         let section = &Section::all(&results)[0];
-        let table = Table::of_section(section, &results, Backend::Rayon);
+        let table = Table::of_section(section, &results, Backend::Rayon.into());
         assert_eq!(table.header, ["case", "rayon", "epoch"]);
         assert_eq!(table.rows.len(), 1);
         let epoch = &table.rows[0][2];
@@ -134,7 +136,7 @@ mod tests {
         let epoch = results.results[1].clone();
         let metric = "overhead_round_trips".into();
         results.results.push(Row { metric, median: 1.62, ..epoch.clone() });
-        assert_eq!(value_cell(&results, &epoch, Backend::Rayon).value, "170 ns (1.6)");
+        assert_eq!(value_cell(&results, &epoch, Backend::Rayon.into()).value, "170 ns (1.6)");
     }
 
     #[test]
@@ -145,7 +147,8 @@ mod tests {
         }
         let serial = Row { backend: "serial".into(), ..results.results[0].clone() };
         results.results.push(serial);
-        let table = |usual| Table::of_section(&Section::all(&results)[0], &results, usual);
+        let table =
+            |usual: Backend| Table::of_section(&Section::all(&results)[0], &results, usual.into());
         assert!(table(Backend::Rayon).title.ends_with("; ratios to serial"));
         assert!(!table(Backend::Serial).title.contains("ratios"));
     }
@@ -158,7 +161,7 @@ mod tests {
             Row { metric: "read_ceiling".into(), unit: "GB/s".into(), median: 20.0, ..row.clone() };
         results.results.push(ceiling);
         let share = Row { metric: "of_ceiling".into(), unit: "%".into(), median: 91.0, ..row };
-        let cell = value_cell(&results, &share, Backend::Rayon);
+        let cell = value_cell(&results, &share, Backend::Rayon.into());
         assert_eq!((cell.value.as_str(), cell.detail.as_str()), ("91.0 %", "of 20.0 GB/s"));
     }
 }

@@ -102,8 +102,16 @@ mod tests {
 
     #[test]
     fn tables_fit_the_terminal() {
-        let backends =
-            ["serial", "spawn", "rayon", "rayon-inside", "epoch", "epoch-spin0", "epoch-x2"];
+        let backends = [
+            "serial",
+            "spawn",
+            "rayon",
+            "rayon-inside",
+            "epoch",
+            "epoch-spin0",
+            "epoch@set",
+            "epoch@one-per-core",
+        ];
         for n_backends in 1..=backends.len() {
             let text = text(&[table(&backends[..n_backends], true)], "rayon");
             let widest = text.lines().map(|line| line.chars().count()).max();

@@ -30,7 +30,7 @@ impl Float for F32 {
 
     #[inline(always)]
     fn columns<S: Simd>(simd: S, word: S::I) -> [S::F; 2] {
-        [simd.from_bits(word); 2]
+        [simd.as_floats(word); 2]
     }
 
     #[inline(always)]
@@ -67,17 +67,18 @@ impl Float for Bf16 {
     #[inline(always)]
     fn columns<S: Simd>(simd: S, word: S::I) -> [S::F; 2] {
         let high = simd.and(word, simd.splat_word(0xffff_0000));
-        [simd.from_bits(simd.shl(word, 16)), simd.from_bits(high)]
+        [simd.as_floats(simd.shl(word, 16)), simd.as_floats(high)]
     }
 
     #[inline(always)]
     fn column<S: Simd>(simd: S, halves: [u16; LANES]) -> S::F {
-        simd.from_bits(simd.shl(simd.halves(halves), 16))
+        simd.as_floats(simd.shl(simd.halves(halves), 16))
     }
 }
 
 impl<F: Float> Kernel for F {
     type Input<'x> = &'x [f32];
+    const PAIRS: bool = true;
 
     #[inline(always)]
     fn sums<S: Simd, T: Source, const B: usize, const G: usize>(
@@ -89,10 +90,14 @@ impl<F: Float> Kernel for F {
         let mut acc = [[simd.splat(0.0); B]; G];
         let mut at = 0;
         while row_bytes - at >= LINE {
-            for (acc, group) in acc.iter_mut().zip(groups) {
-                for quarter in 0..LINE / 16 {
-                    group.prefetch(at, 2 * quarter, 2);
-                    step::<F, S, T, B>(simd, acc, group, x, at + 16 * quarter);
+            if T::PACKED {
+                packed_line::<F, S, T, B, G>(simd, &mut acc, groups, x, at);
+            } else {
+                for (acc, group) in acc.iter_mut().zip(groups) {
+                    for quarter in 0..LINE / 16 {
+                        group.prefetch(at, 2 * quarter, 2);
+                        step::<F, S, T, B>(simd, acc, group, x, at + 16 * quarter);
+                    }
                 }
             }
             at += LINE;
@@ -101,6 +106,32 @@ impl<F: Float> Kernel for F {
             rest::<F, S, T, B>(simd, acc, group, x, at);
         }
         to_arrays(simd, acc)
+    }
+}
+
+/// A line of each row, with all groups side by side: they share the inputs.
+#[inline(always)]
+fn packed_line<F: Float, S: Simd, T: Source, const B: usize, const G: usize>(
+    simd: S,
+    acc: &mut [[S::F; B]; G],
+    groups: [T; G],
+    x: [&[f32]; B],
+    at: usize,
+) {
+    for group in groups {
+        group.prefetch(at, 0, LANES);
+    }
+    for word in 0..LINE / 4 {
+        let at = at + 4 * word;
+        for (acc, group) in acc.iter_mut().zip(groups) {
+            let columns = F::columns(simd, group.word(simd, at));
+            for (acc, x) in acc.iter_mut().zip(x) {
+                let first = at / 4 * F::PER_WORD;
+                for (column, x) in columns.iter().zip(&x[first..first + F::PER_WORD]) {
+                    *acc = simd.add(*acc, simd.mul(*column, simd.splat(*x)));
+                }
+            }
+        }
     }
 }
 

@@ -71,7 +71,7 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn from_bits(self, words: Self::I) -> Self::F {
+    fn as_floats(self, words: Self::I) -> Self::F {
         words.map(f32::from_bits)
     }
 
@@ -121,7 +121,7 @@ impl Simd for Portable {
         w: [Self::I; N],
         x: &[[i8; 4]; N],
     ) -> Self::I {
-        dot(w, x, |byte| i32::from(byte))
+        dot(w, x, i32::from)
     }
 
     #[inline(always)]

@@ -26,6 +26,8 @@ const STREAM_BYTES: usize = 16 * 1024;
 pub(super) trait Kernel {
     /// An input.
     type Input<'x>: Copy;
+    /// Whether packed tiles are computed in pairs for one or two inputs, so that more sums are under way.
+    const PAIRS: bool;
 
     /// The sums of `G` groups of eight rows for each of `B` inputs. Implementations are `#[inline(always)]`.
     ///
@@ -102,15 +104,27 @@ pub(super) struct Tiles<'a, 'x, 'o, K: Kernel, const B: usize> {
 impl<K: Kernel, const B: usize> Task for Tiles<'_, '_, '_, K, B> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
+        if K::PAIRS && B <= 2 { self.lead::<S, 4>(simd) } else { self.lead::<S, 2>(simd) }
+    }
+}
+
+impl<K: Kernel, const B: usize> Tiles<'_, '_, '_, K, B> {
+    /// `G` halves of tiles at a time. Where the last tile would be alone, it is computed twice.
+    #[inline(always)]
+    fn lead<S: Simd, const G: usize>(self, simd: S) {
         let Self { bytes, row_bytes, x, mut out } = self;
         let end = bytes.as_ptr_range().end.addr();
-        for first in (0..out[0].len()).step_by(TILE_ROWS) {
-            let tile = &bytes[first * row_bytes..][..TILE_ROWS * row_bytes];
-            let halves = [Packed::new(tile, 0, end), Packed::new(tile, 1, end)];
-            let sums = K::sums::<S, _, B, 2>(simd, halves, x);
-            for (half, sums) in sums.iter().enumerate() {
+        let last = out[0].len() - TILE_ROWS;
+        for first in (0..=last).step_by(LANES * G) {
+            let row_of = |group: usize| (first + group / 2 * TILE_ROWS).min(last);
+            let halves = std::array::from_fn(|group| {
+                let tile = &bytes[row_of(group) * row_bytes..][..TILE_ROWS * row_bytes];
+                Packed::new(tile, group % 2, end)
+            });
+            let sums = K::sums::<S, _, B, G>(simd, halves, x);
+            for (group, sums) in sums.iter().enumerate() {
                 for (out, sums) in out.iter_mut().zip(sums) {
-                    out[first + LANES * half..][..LANES].copy_from_slice(sums);
+                    out[row_of(group) + group % 2 * LANES..][..LANES].copy_from_slice(sums);
                 }
             }
         }

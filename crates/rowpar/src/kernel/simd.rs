@@ -18,6 +18,8 @@ pub(super) trait Task {
 
 /// Eight lanes of binary32, or of 32 bits. A word of four bytes has its first byte in the lowest bits.
 pub(super) trait Simd: Copy {
+    /// What [`dot_signed`](Self::dot_signed) adds to every weight: an instruction may want them unsigned.
+    const BIAS: u32 = 0;
     /// A binary32 in each lane.
     type F: Copy;
     /// A word in each lane: an integer of 32 bits, or four of 8.
@@ -52,7 +54,7 @@ pub(super) trait Simd: Copy {
     }
 
     /// Words as the numbers whose bits they are.
-    fn from_bits(self, words: Self::I) -> Self::F;
+    fn as_floats(self, words: Self::I) -> Self::F;
     /// Signed integers below 2²⁴ as numbers.
     fn to_float(self, words: Self::I) -> Self::F;
     /// The low halves of the words, whose high halves are zero, as binary16.
@@ -102,7 +104,7 @@ pub(super) trait Simd: Copy {
         w: [Self::I; N],
         x: &[[i8; 4]; N],
     ) -> Self::I;
-    /// The same for signed bytes of any value.
+    /// The same for signed bytes of any value, each counted as `BIAS` more than it is.
     fn dot_signed<const N: usize>(self, w: [Self::I; N], x: &[[i8; 4]; N]) -> Self::I;
 
     /// Sixteen bytes of each of eight rows: word k of lane l is bytes `4k..4k + 4` of row l.

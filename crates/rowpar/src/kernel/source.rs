@@ -21,6 +21,9 @@ const PACKED_AHEAD_BYTES: usize = 8192;
 ///
 /// Each method, if there are no such bytes.
 pub(super) trait Source: Copy {
+    /// Whether words of all rows follow each other, and are no cheaper four at a time.
+    const PACKED: bool;
+
     /// Bytes of a row.
     fn row_bytes(self) -> usize;
     /// Four words of each row.
@@ -96,6 +99,8 @@ impl<'a> Rows<'a> {
 }
 
 impl Source for Rows<'_> {
+    const PACKED: bool = false;
+
     #[inline(always)]
     fn row_bytes(self) -> usize {
         self.row_bytes
@@ -155,6 +160,8 @@ impl<'a> Packed<'a> {
 }
 
 impl Source for Packed<'_> {
+    const PACKED: bool = true;
+
     #[inline(always)]
     fn row_bytes(self) -> usize {
         self.tile.len() / TILE_ROWS

@@ -3,20 +3,24 @@
 use super::{Block, Form, Part};
 use crate::kernel::{simd::Simd, source::Source};
 
-/// The float scales of a block of Q4_K or Q5_K, and the integers of its parts, four to a word.
+/// All words of a block of Q4_K or Q5_K, and what its parts share.
+///
+/// Words hold columns of several parts. They are turned into lanes once, and wait in memory for their parts.
 #[derive(Clone, Copy)]
-pub(in crate::kernel) struct Head<S: Simd> {
+pub(in crate::kernel) struct Head<S: Simd, const WORDS: usize> {
     d: S::F,
     dmin: S::F,
     scales: [S::I; 2],
     minima: [S::I; 2],
+    words: [S::I; WORDS],
 }
 
 /// d and dmin, and twelve bytes of 6-bit integers: those of parts 0–3 whole, those of parts 4–7 as nibbles, with
 /// their upper two bits above the first ones.
 #[inline(always)]
-fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Head<S> {
-    let [floats, first, second, third] = rows.load(simd, at);
+fn head<S: Simd, T: Source, const WORDS: usize>(simd: S, rows: T, at: usize) -> Head<S, WORDS> {
+    let words = load(simd, rows, at);
+    let [floats, first, second, third] = [words[0], words[1], words[2], words[3]];
     let [d, dmin] = simd.f16_pair(floats);
     let (six, four, two) =
         (simd.splat_word(0x3f3f_3f3f), simd.splat_word(0x0f0f_0f0f), simd.splat_word(0x0303_0303));
@@ -24,7 +28,17 @@ fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Head<S> {
     let scales = [simd.and(first, six), simd.or(simd.and(third, four), upper(first))];
     let high = simd.and(simd.shr(third, 4), four);
     let minima = [simd.and(second, six), simd.or(high, upper(second))];
-    Head { d, dmin, scales, minima }
+    Head { d, dmin, scales, minima, words }
+}
+
+/// Words that follow each other, as many as a multiple of four.
+#[inline(always)]
+fn load<S: Simd, T: Source, const WORDS: usize>(simd: S, rows: T, at: usize) -> [S::I; WORDS] {
+    let mut words = [simd.splat_word(0); WORDS];
+    for (i, words) in words.as_chunks_mut().0.iter_mut().enumerate() {
+        *words = rows.load(simd, at + 16 * i);
+    }
+    words
 }
 
 /// The byte of a part in two words of four.
@@ -34,27 +48,24 @@ fn of_part<S: Simd>(simd: S, words: [S::I; 2], part: usize) -> S::F {
     simd.to_float(simd.and(word, simd.splat_word(0xff)))
 }
 
-/// 32 bytes of nibbles for two parts: the low ones are the even part, the high ones the odd part.
+/// Words of nibbles for two parts: the low ones are the even part, the high ones the odd part.
 #[inline(always)]
-fn nibbles<S: Simd, T: Source>(simd: S, rows: T, at: usize, part: usize) -> [S::I; 8] {
-    let at = at + part / 2 * 32;
+fn nibbles<S: Simd>(simd: S, words: &[S::I], part: usize) -> [S::I; 8] {
     let mask = simd.splat_word(0x0f0f_0f0f);
-    let mut q = join(rows.load(simd, at), rows.load(simd, at + 16));
-    for q in &mut q {
-        *q = simd.and(simd.shr(*q, 4 * (part % 2) as u32), mask);
+    let mut q = [mask; 8];
+    for (q, word) in q.iter_mut().zip(&words[part / 2 * 8..][..8]) {
+        *q = simd.and(simd.shr(*word, 4 * (part % 2) as u32), mask);
     }
     q
 }
 
 #[inline(always)]
-fn join<I: Copy>(low: [I; 4], high: [I; 4]) -> [I; 8] {
-    let [a, b, c, d] = low;
-    let [e, f, g, h] = high;
-    [a, b, c, d, e, f, g, h]
-}
-
-#[inline(always)]
-fn scaled<S: Simd>(simd: S, head: Head<S>, part: usize, q: [S::I; 8]) -> Part<S> {
+fn scaled<S: Simd, const WORDS: usize>(
+    simd: S,
+    head: &Head<S, WORDS>,
+    part: usize,
+    q: [S::I; 8],
+) -> Part<S> {
     let scale = of_part(simd, head.scales, part);
     let minimum = [head.dmin, of_part(simd, head.minima, part)];
     Part { q, d: head.d, scales: [scale; 2], minimum }
@@ -68,22 +79,22 @@ impl Block for Q4K {
     const BYTES: usize = 144;
     const PARTS: usize = 8;
     const FORM: Form = Form::Subtracted;
-    type Head<S: Simd> = Head<S>;
+    type Head<S: Simd> = Head<S, 36>;
 
     #[inline(always)]
-    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Head<S> {
+    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Self::Head<S> {
         head(simd, rows, at)
     }
 
     #[inline(always)]
     fn part<S: Simd, T: Source>(
         simd: S,
-        rows: T,
-        at: usize,
-        head: Head<S>,
+        _rows: T,
+        _at: usize,
+        head: &Self::Head<S>,
         part: usize,
     ) -> Part<S> {
-        scaled(simd, head, part, nibbles(simd, rows, at + 16, part))
+        scaled(simd, head, part, nibbles(simd, &head.words[4..], part))
     }
 
     #[inline(always)]
@@ -100,26 +111,25 @@ impl Block for Q5K {
     const BYTES: usize = 176;
     const PARTS: usize = 8;
     const FORM: Form = Form::Subtracted;
-    type Head<S: Simd> = Head<S>;
+    type Head<S: Simd> = Head<S, 44>;
 
     #[inline(always)]
-    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Head<S> {
+    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Self::Head<S> {
         head(simd, rows, at)
     }
 
     #[inline(always)]
     fn part<S: Simd, T: Source>(
         simd: S,
-        rows: T,
-        at: usize,
-        head: Head<S>,
+        _rows: T,
+        _at: usize,
+        head: &Self::Head<S>,
         part: usize,
     ) -> Part<S> {
-        let mut q = nibbles(simd, rows, at + 48, part);
-        let fifth = join(rows.load(simd, at + 16), rows.load(simd, at + 32));
+        let mut q = nibbles(simd, &head.words[12..], part);
         let one = simd.splat_word(0x0101_0101);
-        for (q, fifth) in q.iter_mut().zip(fifth) {
-            let bit = simd.and(simd.shr(fifth, part as u32), one);
+        for (q, fifth) in q.iter_mut().zip(&head.words[4..12]) {
+            let bit = simd.and(simd.shr(*fifth, part as u32), one);
             *q = simd.or(*q, simd.shl(bit, 4));
         }
         scaled(simd, head, part, q)
@@ -140,38 +150,38 @@ impl Block for Q6K {
     const BYTES: usize = 210;
     const PARTS: usize = 8;
     const FORM: Form = Form::Halves(32);
-    /// d, and sixteen scales, four to a word.
-    type Head<S: Simd> = (S::F, [S::I; 4]);
+    /// d, and all words before it.
+    type Head<S: Simd> = (S::F, [S::I; 52]);
 
     #[inline(always)]
-    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> (S::F, [S::I; 4]) {
-        (simd.f16_halves(rows.halves(at + 208)), rows.load(simd, at + 192))
+    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Self::Head<S> {
+        (simd.f16_halves(rows.halves(at + 208)), load(simd, rows, at))
     }
 
     #[inline(always)]
     fn part<S: Simd, T: Source>(
         simd: S,
-        rows: T,
-        at: usize,
-        (d, scales): (S::F, [S::I; 4]),
+        _rows: T,
+        _at: usize,
+        (d, words): &Self::Head<S>,
         part: usize,
     ) -> Part<S> {
         let (half, part_of_half) = (part / 4, part % 4);
-        let low = at + 64 * half + part_of_half % 2 * 32;
-        let high = at + 128 + 32 * half;
-        let low = join(rows.load(simd, low), rows.load(simd, low + 16));
-        let mut q = join(rows.load(simd, high), rows.load(simd, high + 16));
+        let low = &words[16 * half + part_of_half % 2 * 8..][..8];
+        let high = &words[32 + 8 * half..][..8];
+        let scales = &words[48..];
         let (four, two) = (simd.splat_word(0x0f0f_0f0f), simd.splat_word(0x0303_0303));
-        for (q, low) in q.iter_mut().zip(low) {
-            let pair = simd.and(simd.shr(*q, 2 * part_of_half as u32), two);
-            let nibble = simd.and(simd.shr(low, (part_of_half / 2 * 4) as u32), four);
+        let mut q = [four; 8];
+        for (q, (low, high)) in q.iter_mut().zip(low.iter().zip(high)) {
+            let pair = simd.and(simd.shr(*high, 2 * part_of_half as u32), two);
+            let nibble = simd.and(simd.shr(*low, (part_of_half / 2 * 4) as u32), four);
             *q = simd.or(nibble, simd.shl(pair, 4));
         }
         let scale = |index: usize| {
             let word = simd.shl(scales[index / 4], 24 - 8 * (index % 4) as u32);
             simd.to_float(simd.sar(word, 24))
         };
-        Part { q, d, scales: [scale(2 * part), scale(2 * part + 1)], minimum: [d; 2] }
+        Part { q, d: *d, scales: [scale(2 * part), scale(2 * part + 1)], minimum: [*d; 2] }
     }
 
     #[inline(always)]

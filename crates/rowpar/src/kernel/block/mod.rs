@@ -68,7 +68,7 @@ pub(super) trait Block {
         simd: S,
         rows: T,
         at: usize,
-        head: Self::Head<S>,
+        head: &Self::Head<S>,
         part: usize,
     ) -> Part<S>;
     /// The sums of the products of sixteen or of all integers, as they are stored, with an input.
@@ -88,10 +88,10 @@ macro_rules! for_each_part {
     ($F:ident, $simd:ident, $groups:ident, |$group:ident, $index:ident, $part:ident| $body:block) => {
         let n_blocks = $groups[0].row_bytes() / $F::BYTES;
         // As a loop: unrolled, it is eight times as long and no faster.
-        let n_parts = std::hint::black_box($F::PARTS);
-        // Lines that are asked for in each part: so many that each row is, once in a line.
-        let lines = ($F::BYTES / $F::PARTS * LANES).div_ceil(64);
-        let mut line = 0;
+        let n_parts = if $F::PARTS == 1 { 1 } else { std::hint::black_box($F::PARTS) };
+        // Parts that are within a cache line.
+        let in_line = 64 / ($F::BYTES / $F::PARTS);
+        let mut of_line = 0;
         for block in 0..n_blocks {
             let at = block * $F::BYTES;
             let mut heads = [$F::head($simd, $groups[0], at); G];
@@ -101,11 +101,14 @@ macro_rules! for_each_part {
             for part in 0..n_parts {
                 let $index = block * $F::PARTS + part;
                 for $group in 0..G {
-                    $groups[$group].prefetch(at + part * ($F::BYTES / $F::PARTS), line, lines);
-                    let $part = $F::part($simd, $groups[$group], at, heads[$group], part);
+                    if of_line == 0 {
+                        let at = at + part * ($F::BYTES / $F::PARTS);
+                        $groups[$group].prefetch(at, 0, LANES);
+                    }
+                    let $part = $F::part($simd, $groups[$group], at, &heads[$group], part);
                     $body
                 }
-                line = (line + lines) % LANES;
+                of_line = if of_line + 1 == in_line { 0 } else { of_line + 1 };
             }
         }
     };
@@ -113,6 +116,7 @@ macro_rules! for_each_part {
 
 impl<F: Block> Kernel for Quantized<F> {
     type Input<'x> = &'x [Q8Block];
+    const PAIRS: bool = false;
 
     #[inline(always)]
     fn sums<S: Simd, T: Source, const B: usize, const G: usize>(
@@ -136,21 +140,20 @@ fn product<F: Block, S: Simd>(simd: S, part: &Part<S>, x: &Q8Block) -> S::F {
     let words: &[[i8; 4]; 8] = x.q.as_chunks().0.try_into().expect("32 integers");
     let scale = simd.splat(x.scale);
     let d = simd.mul(part.d, scale);
-    let less = |sums, offset: u32, of: i32| {
-        simd.sub_int(sums, simd.splat_word((offset as i32 * of) as u32))
+    // Integers below 2²⁴, as all are here, are subtracted and multiplied exactly as the floats that they become.
+    let less = |sums: S::I, offset: u32, of: f32| {
+        let offset = simd.mul(simd.splat(offset as f32), simd.splat(of));
+        simd.sub(simd.to_float(sums), offset)
     };
     let whole = F::dot(simd, part.q, words);
     match F::FORM {
-        Form::Signed => simd.mul(simd.to_float(whole), d),
-        Form::Offset(offset) => {
-            let sums = less(whole, offset, x.half_sums[0] + x.half_sums[1]);
-            simd.mul(simd.to_float(sums), d)
-        }
+        Form::Signed if S::BIAS == 0 => simd.mul(simd.to_float(whole), d),
+        Form::Signed => simd.mul(less(whole, S::BIAS, x.sum), d),
+        Form::Offset(offset) => simd.mul(less(whole, offset, x.sum), d),
         Form::Added => {
             let minimum = simd.mul(simd.splat(x.sum), simd.mul(part.minimum[0], scale));
             simd.add(simd.mul(simd.to_float(whole), d), minimum)
         }
-        // Integers below 2²⁴, as all are here, have the same products as the floats that they become.
         Form::Subtracted => {
             let sums = simd.mul(simd.to_float(whole), part.scales[0]);
             let minimum = simd.mul(part.minimum[1], simd.splat(x.sum));
@@ -162,8 +165,8 @@ fn product<F: Block, S: Simd>(simd: S, part: &Part<S>, x: &Q8Block) -> S::F {
             let (low, high) = words.split_at(4);
             let low = F::dot(simd, [a, b, c, e], low.try_into().expect("sixteen integers"));
             let high = F::dot(simd, [f, g, h, i], high.try_into().expect("sixteen integers"));
-            let low = simd.to_float(less(low, offset, x.half_sums[0]));
-            let high = simd.to_float(less(high, offset, x.half_sums[1]));
+            let low = less(low, offset, x.half_sums[0]);
+            let high = less(high, offset, x.half_sums[1]);
             let sums = simd.add(simd.mul(low, part.scales[0]), simd.mul(high, part.scales[1]));
             simd.mul(sums, d)
         }
@@ -172,6 +175,7 @@ fn product<F: Block, S: Simd>(simd: S, part: &Part<S>, x: &Q8Block) -> S::F {
 
 impl<F: Block> Kernel for Widened<F> {
     type Input<'x> = &'x [f32];
+    const PAIRS: bool = false;
 
     #[inline(always)]
     fn sums<S: Simd, T: Source, const B: usize, const G: usize>(

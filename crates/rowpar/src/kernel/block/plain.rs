@@ -21,7 +21,7 @@ macro_rules! plain {
             fn head<S: Simd, T: Source>(_simd: S, _rows: T, _at: usize) {}
 
             #[inline(always)]
-            fn part<S: Simd, T: Source>($simd: S, $rows: T, $at: usize, _head: (), _part: usize) -> Part<S> {
+            fn part<S: Simd, T: Source>($simd: S, $rows: T, $at: usize, _head: &(), _part: usize) -> Part<S> {
                 let d = $simd.f16_halves($rows.halves($at));
                 Part { q: $q, d, scales: [d; 2], minimum: [$minimum.unwrap_or(d); 2] }
             }

@@ -100,7 +100,7 @@ impl Simd for Sse2 {
     }
 
     #[inline(always)]
-    fn from_bits(self, words: Self::I) -> Self::F {
+    fn as_floats(self, words: Self::I) -> Self::F {
         [sse2!(_mm_castsi128_ps(words[0])), sse2!(_mm_castsi128_ps(words[1]))]
     }
 

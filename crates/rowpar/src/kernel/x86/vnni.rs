@@ -26,6 +26,8 @@ macro_rules! vnni {
         }
 
         impl Dot for $name {
+            const BIAS: u32 = 128;
+
             #[inline]
             fn enter<T: Task>(self, task: T) {
                 #[target_feature(enable = $features)]
@@ -61,11 +63,12 @@ macro_rules! vnni {
                 #[inline]
                 #[target_feature(enable = $features)]
                 fn inner<const N: usize>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+                    // With its highest bit turned over, a byte is 128 more, and unsigned.
+                    let turn = _mm256_set1_epi8(i8::MIN);
                     let mut sums = [_mm256_setzero_si256(); 2];
                     for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
-                        // The sign of a weight goes to the input, which is never -128.
-                        let x = _mm256_sign_epi8(splat_bytes(*x), w);
-                        sums[k % 2] = $dot(sums[k % 2], _mm256_abs_epi8(w), x);
+                        let w = _mm256_xor_si256(w, turn);
+                        sums[k % 2] = $dot(sums[k % 2], w, splat_bytes(*x));
                     }
                     _mm256_add_epi32(sums[0], sums[1])
                 }

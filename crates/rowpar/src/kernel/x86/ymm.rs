@@ -12,6 +12,8 @@ use crate::kernel::simd::{LANES, Simd, Task, word_of};
 ///
 /// A value is a token of a CPU with AVX2, F16C, and what the type stands for besides (K1).
 pub(in crate::kernel) trait Dot: Copy {
+    /// As [`Simd::BIAS`].
+    const BIAS: u32;
     /// Runs `task`, compiled for this instruction set.
     fn enter<T: Task>(self, task: T);
     /// As [`Simd::dot_unsigned`].
@@ -53,6 +55,8 @@ macro_rules! avx2 {
 }
 
 impl Dot for Avx2 {
+    const BIAS: u32 = 0;
+
     #[inline]
     fn enter<T: Task>(self, task: T) {
         #[target_feature(enable = "avx2,f16c")]
@@ -120,6 +124,7 @@ pub(super) fn splat_bytes(x: [i8; 4]) -> __m256i {
 }
 
 impl<D: Dot> Simd for Ymm<D> {
+    const BIAS: u32 = D::BIAS;
     type F = __m256;
     type I = __m256i;
 
@@ -174,7 +179,7 @@ impl<D: Dot> Simd for Ymm<D> {
     }
 
     #[inline(always)]
-    fn from_bits(self, words: __m256i) -> __m256 {
+    fn as_floats(self, words: __m256i) -> __m256 {
         avx2!(self, _mm256_castsi256_ps(words))
     }
 
@@ -215,17 +220,17 @@ impl<D: Dot> Simd for Ymm<D> {
 
     #[inline(always)]
     fn shl(self, words: __m256i, n_bits: u32) -> __m256i {
-        avx2!(self, _mm256_sll_epi32(words, _mm_cvtsi32_si128(n_bits.cast_signed())))
+        avx2!(self, _mm256_sllv_epi32(words, _mm256_set1_epi32(n_bits.cast_signed())))
     }
 
     #[inline(always)]
     fn shr(self, words: __m256i, n_bits: u32) -> __m256i {
-        avx2!(self, _mm256_srl_epi32(words, _mm_cvtsi32_si128(n_bits.cast_signed())))
+        avx2!(self, _mm256_srlv_epi32(words, _mm256_set1_epi32(n_bits.cast_signed())))
     }
 
     #[inline(always)]
     fn sar(self, words: __m256i, n_bits: u32) -> __m256i {
-        avx2!(self, _mm256_sra_epi32(words, _mm_cvtsi32_si128(n_bits.cast_signed())))
+        avx2!(self, _mm256_srav_epi32(words, _mm256_set1_epi32(n_bits.cast_signed())))
     }
 
     #[inline(always)]
@@ -286,9 +291,8 @@ fn keep(mut acc: __m256) -> __m256 {
 #[target_feature(enable = "avx2")]
 fn setr(words: [u32; LANES]) -> __m256i {
     let [a, b, c, d, e, f, g, h] = words;
-    let (a, b, c, d) = (a.cast_signed(), b.cast_signed(), c.cast_signed(), d.cast_signed());
-    let (e, f, g, h) = (e.cast_signed(), f.cast_signed(), g.cast_signed(), h.cast_signed());
-    _mm256_setr_epi32(a, b, c, d, e, f, g, h)
+    let two = |low: u32, high: u32| join(u64::from(low), u64::from(high)).cast_signed();
+    _mm256_setr_epi64x(two(a, b), two(c, d), two(e, f), two(g, h))
 }
 
 /// Halves in a register of 128 bits.
@@ -296,9 +300,22 @@ fn setr(words: [u32; LANES]) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn halves(halves: [u16; LANES]) -> __m128i {
     let [a, b, c, d, e, f, g, h] = halves;
-    let (a, b, c, d) = (a.cast_signed(), b.cast_signed(), c.cast_signed(), d.cast_signed());
-    let (e, f, g, h) = (e.cast_signed(), f.cast_signed(), g.cast_signed(), h.cast_signed());
-    _mm_setr_epi16(a, b, c, d, e, f, g, h)
+    let two = |low: u16, high: u16| u64::from(low) | u64::from(high) << 16;
+    let low = join(two(a, b), two(c, d));
+    let high = join(two(e, f), two(g, h));
+    _mm_set_epi64x(high.cast_signed(), low.cast_signed())
+}
+
+/// A word, and another one above it.
+///
+/// In a general register, and kept from being taken apart: the compiler would rather put every number into its lane by
+/// itself, in the unit that is busy with turning words.
+#[inline(always)]
+fn join(low: u64, high: u64) -> u64 {
+    let mut both = low | high << 32;
+    // SAFETY: does nothing; the register comes out as it went in.
+    unsafe { asm!("/* {0} */", inout(reg) both, options(pure, nomem, nostack, preserves_flags)) };
+    both
 }
 
 #[inline]

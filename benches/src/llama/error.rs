@@ -1,0 +1,73 @@
+//! Why a file, sound as such, is no model that can be run.
+
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+/// What is missing in a model's file, or is not supported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// A key that has to be there.
+    MissingKey(&'static str),
+    /// A key with a value of another type, or out of its range.
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What its value should be.
+        expected: &'static str,
+    },
+    /// A key with a value that asks for something that is not built.
+    Unsupported {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A tensor that has to be there.
+    MissingTensor(String),
+    /// A tensor that this program does not know what to do with: without it the model would be another one.
+    UnknownTensor(String),
+    /// A tensor of another shape than the sizes of the model ask for.
+    Shape {
+        /// Its name.
+        tensor: String,
+        /// The lengths that its dimensions should have.
+        expected: [u64; 4],
+        /// Those that they have.
+        found: [u64; 4],
+    },
+    /// A tensor stored in a way for which there are no kernels.
+    TensorType {
+        /// Its name.
+        tensor: String,
+        /// Its type.
+        tensor_type: &'static str,
+    },
+    /// A merge of the vocabulary that is not two tokens which together are a token.
+    Merge(usize),
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingKey(key) => write!(f, "key {key:?} is missing"),
+            Self::Value { key, expected } => write!(f, "key {key:?} should be {expected}"),
+            Self::Unsupported { key, value } => write!(f, "{key:?} = {value:?} is not supported"),
+            Self::MissingTensor(name) => write!(f, "tensor {name:?} is missing"),
+            Self::UnknownTensor(name) => write!(f, "tensor {name:?} is none of this family"),
+            Self::Shape { tensor, expected, found } => {
+                write!(f, "tensor {tensor:?} has the dimensions {found:?} instead of {expected:?}")
+            }
+            Self::TensorType { tensor, tensor_type } => {
+                write!(f, "tensor {tensor:?} is of type {tensor_type}, which has no kernels")
+            }
+            Self::Merge(index) => {
+                write!(f, "merge {index} is not two tokens which together are a token")
+            }
+        }
+    }
+}
+
+impl Error for ModelError {}

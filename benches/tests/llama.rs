@@ -1,0 +1,206 @@
+//! A small model with a tensor of every type that has kernels, through the whole path: the same bits whatever runs it, and close
+//! to the textbook in double precision.
+
+mod common;
+
+use benches::Backend;
+use benches::gguf::Gguf;
+use benches::llama::{
+    Activations, Config, Generator, Model, ModelError, Sampler, Sampling, Session,
+};
+use common::model::{SmallModel, TOKENS, small_model};
+use common::{Field, GgufWriter};
+use rowpar::{Format, RowPool};
+
+/// Logits after each token of a text, in passes of `batch` tokens.
+fn logits(
+    model: &Model<'_>,
+    pool: &dyn RowPool,
+    activations: Activations,
+    batch: usize,
+) -> Vec<f32> {
+    let mut session = Session::new(model, TOKENS.len(), activations);
+    let passes = TOKENS.chunks(batch);
+    passes.flat_map(|tokens| session.forward(pool, tokens, tokens.len()).to_vec()).collect()
+}
+
+fn bits(logits: &[f32]) -> Vec<u32> {
+    logits.iter().map(|logit| logit.to_bits()).collect()
+}
+
+#[test]
+fn every_format_is_in_the_model() {
+    let file = small_model(true).file;
+    let gguf = Gguf::parse(&file).unwrap();
+    for format in Format::ALL {
+        let found = gguf.tensors().any(|tensor| tensor.tensor_type.id() == format.gguf_id());
+        assert!(found, "{format}");
+    }
+}
+
+#[test]
+fn pools_widths_and_batches_do_not_change_a_bit() {
+    for with_head in [true, false] {
+        let file = small_model(with_head).file;
+        let gguf = Gguf::parse(&file).unwrap();
+        let model = Model::from_gguf(&gguf).unwrap();
+        for activations in [Activations::F32, Activations::Q8] {
+            let expected = bits(&logits(&model, &rowpar::Serial, activations, 1));
+            assert!(logits(&model, &rowpar::Serial, activations, 1).iter().all(|l| l.is_finite()));
+            for backend in [Backend::Serial, Backend::Rayon, Backend::Epoch] {
+                for n_threads in [1, 2, 3, 8] {
+                    let pool = backend.pool(n_threads).unwrap();
+                    for batch in [1, 2, 5, TOKENS.len()] {
+                        let found = bits(&logits(&model, &*pool, activations, batch));
+                        assert!(
+                            found == expected,
+                            "{backend}, {n_threads} threads, {batch} together, {activations}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn logits_are_those_of_the_textbook() {
+    for with_head in [true, false] {
+        let small = small_model(with_head);
+        let gguf = Gguf::parse(&small.file).unwrap();
+        let model = Model::from_gguf(&gguf).unwrap();
+        let exact = small.textbook(&TOKENS);
+        let largest = exact.iter().fold(0.0_f64, |largest, logit| largest.max(logit.abs()));
+        assert!(largest > 1.0, "{largest}: too small to tell anything");
+        // Rounding alone; and the noise of inputs with eight bits.
+        for (activations, bound) in [(Activations::F32, 2e-5), (Activations::Q8, 0.1)] {
+            let found = logits(&model, &rowpar::Serial, activations, TOKENS.len());
+            assert_eq!(found.len(), exact.len());
+            let pairs = found.iter().zip(&exact);
+            let worst = pairs.fold(0.0_f64, |w, (f, e)| w.max((f64::from(*f) - e).abs()));
+            eprintln!("{activations}: {:e} of the largest logit", worst / largest);
+            assert!(worst < bound * largest, "{worst} of {largest} with {activations}");
+        }
+    }
+}
+
+#[test]
+fn a_forgotten_token_leaves_nothing_behind() {
+    let file = small_model(true).file;
+    let gguf = Gguf::parse(&file).unwrap();
+    let model = Model::from_gguf(&gguf).unwrap();
+    let mut session = Session::new(&model, TOKENS.len(), Activations::Q8);
+    session.forward(&rowpar::Serial, &[3, 1, 4, 1, 5], 0);
+    session.truncate(0);
+    assert!(session.is_empty());
+    let found = bits(session.forward(&rowpar::Serial, &TOKENS, TOKENS.len()));
+    let expected = logits(&model, &rowpar::Serial, Activations::Q8, TOKENS.len());
+    assert_eq!(found, bits(&expected));
+}
+
+#[test]
+fn guessing_changes_no_token_and_saves_passes() {
+    let file = small_model(true).file;
+    let gguf = Gguf::parse(&file).unwrap();
+    let model = Model::from_gguf(&gguf).unwrap();
+    let generate = |guessing: bool, temperature: f32, n_tokens: usize| {
+        let sampling = Sampling { temperature, seed: 3, ..Sampling::default() };
+        let session = Session::new(&model, 64, Activations::Q8);
+        let (sampler, pool) = (Sampler::new(sampling), rowpar::Serial);
+        let mut seen = Vec::new();
+        let mut see = |token: u32, logits: &[f32]| seen.push((token, bits(logits)));
+        let mut generator = Generator::new(session, sampler, guessing, &pool, &TOKENS, &mut see);
+        while generator.has_room() {
+            generator.step(&pool, &mut see);
+        }
+        let guesses = generator.guesses();
+        seen.truncate(n_tokens);
+        (seen, guesses)
+    };
+    let mut right = 0;
+    for temperature in [0.0, 0.3] {
+        let n_tokens = 64 - TOKENS.len();
+        let (plain, none) = generate(false, temperature, n_tokens);
+        let (guessed, guesses) = generate(true, temperature, n_tokens);
+        assert_eq!(plain.len(), n_tokens);
+        assert!(plain == guessed, "at temperature {temperature}");
+        assert_eq!((none.made, none.right), (0, 0));
+        assert_eq!(guesses.passes + guesses.right, none.passes);
+        right += guesses.right;
+    }
+    assert!(right > 0, "no guess was ever right");
+}
+
+#[test]
+#[should_panic(expected = "13 tokens and room for 12")]
+fn a_full_session_takes_no_more() {
+    let file = small_model(true).file;
+    let gguf = Gguf::parse(&file).unwrap();
+    let model = Model::from_gguf(&gguf).unwrap();
+    Session::new(&model, 12, Activations::Q8).forward(&rowpar::Serial, &[0; 13], 0);
+}
+
+fn refusal(file: &GgufWriter) -> ModelError {
+    let bytes = file.finish();
+    Model::from_gguf(&Gguf::parse(&bytes).unwrap()).unwrap_err()
+}
+
+#[test]
+fn metadata_that_asks_for_another_model_is_refused() {
+    let cases: [(&str, Field<'_>, &str); 12] = [
+        ("general.architecture", Field::String("qwen2"), "not supported"),
+        ("general.architecture", Field::U32(1), "should be a string"),
+        ("llama.rope.scaling.type", Field::String("yarn"), "not supported"),
+        ("llama.expert_count", Field::U32(8), "not supported"),
+        ("llama.block_count", Field::U32(0), "from 1"),
+        ("llama.block_count", Field::U64(u64::MAX), "from 1"),
+        ("llama.attention.head_count", Field::I32(-4), "from 1"),
+        ("llama.attention.head_count_kv", Field::U32(3), "a divisor"),
+        ("llama.attention.head_count", Field::U32(4096), "even width"),
+        ("llama.attention.value_length", Field::U32(32), "width of the keys"),
+        ("llama.rope.dimension_count", Field::U32(66), "even and at most"),
+        ("llama.attention.layer_norm_rms_epsilon", Field::F32(0.0), "positive"),
+    ];
+    for (key, value, words) in cases {
+        let mut file = SmallModel::writer(true, |k| k != key);
+        file.entry(key, &value);
+        let text = refusal(&file).to_string();
+        assert!(text.contains(key) && text.contains(words), "{text}");
+    }
+    for key in ["general.architecture", "llama.block_count", "llama.embedding_length"] {
+        let found = refusal(&SmallModel::writer(true, |k| k != key));
+        assert_eq!(found, ModelError::MissingKey(key));
+    }
+}
+
+#[test]
+fn tensors_of_another_model_are_refused() {
+    let without = |name: &str| SmallModel::writer(true, |n| n != name);
+    let name = "blk.1.attn_k.weight";
+    assert_eq!(refusal(&without(name)), ModelError::MissingTensor(name.into()));
+
+    let mut file = without(name);
+    file.tensor(name, &[256, 64], 0, &[0; 256 * 64 * 4]);
+    let (expected, found) = ([256, 128, 1, 1], [256, 64, 1, 1]);
+    assert_eq!(refusal(&file), ModelError::Shape { tensor: name.into(), expected, found });
+
+    let mut file = without(name);
+    file.tensor(name, &[256, 128], 10, &[0; 128 * 84]);
+    let tensor_type = "Q2_K";
+    assert_eq!(refusal(&file), ModelError::TensorType { tensor: name.into(), tensor_type });
+
+    let mut file = without("");
+    file.tensor("blk.0.attn_q.bias", &[256], 0, &[0; 1024]);
+    assert_eq!(refusal(&file), ModelError::UnknownTensor("blk.0.attn_q.bias".into()));
+}
+
+#[test]
+fn sizes_come_from_the_metadata() {
+    let file = small_model(true).file;
+    let config = Config::from_gguf(&Gguf::parse(&file).unwrap()).unwrap();
+    assert_eq!(
+        (config.d_model, config.d_query(), config.d_kv(), config.d_head),
+        (256, 256, 128, 64)
+    );
+    assert_eq!((config.rope_dims, config.rope_base, config.n_context), (64, 10_000.0, 64));
+}
