@@ -223,4 +223,25 @@ mod tests {
             assert_eq!(block.sum, sum(&block.q));
         }
     }
+
+    #[test]
+    fn every_set_of_kernels_quantizes_the_same() {
+        // Any bits at all, and values of about one size: a last block that is not full, too.
+        let bits = (1..3000_u32).map(|i| i.wrapping_mul(0x9e37_79b9));
+        let any: Vec<f32> = bits.clone().map(f32::from_bits).collect();
+        let tame: Vec<f32> = bits.map(|bits| bits as i32 as f32 * 1e-9).collect();
+        for x in [&any[..], &tame[..], &any[..1], &tame[..31], &tame[..32], &[]] {
+            let quantized = quantized(x);
+            for kernels in Kernels::supported() {
+                let mut blocks = vec![Q8Block::ZERO; quantized.blocks().len()];
+                kernels.quantize(x, &mut blocks);
+                for (found, expected) in blocks.iter().zip(quantized.blocks()) {
+                    assert_eq!(found.q, expected.q, "{}", kernels.isa());
+                    assert_eq!((found.sum, found.half_sums), (expected.sum, expected.half_sums));
+                    let same_nan = found.scale.is_nan() && expected.scale.is_nan();
+                    assert!(same_nan || found.scale.to_bits() == expected.scale.to_bits());
+                }
+            }
+        }
+    }
 }
