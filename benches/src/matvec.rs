@@ -228,7 +228,7 @@ impl Stream<'_> {
         let Weights { format, n_rows, n_cols, .. } = self.weights;
         let kernels = self.suite.kernels[way.kernels];
         let (x, out) = operands.of(way.batch);
-        let copies = track.next_stretch(PASS_BYTES);
+        let copies = track.next_copies(PASS_BYTES);
         let n_bytes = copies.len() * self.weights.copy_bytes();
         // Where `rowpar::matvec` takes the calling thread alone, so do we.
         let is_small = self.weights.copy_bytes() < pool.parallel_bytes();
@@ -247,8 +247,8 @@ impl Stream<'_> {
     }
 
     fn read_pass(&self, pool: &dyn RowPool, reads: &mut Reads, pattern: usize, track: &mut Track) {
-        let copies = track.next_stretch(READ_BYTES);
-        reads.pass(pool, self.weights.stretch(copies), pattern);
+        let bytes = track.next_bytes(READ_BYTES);
+        reads.pass(pool, &self.weights.all_bytes()[bytes], pattern);
     }
 
     /// The ceiling alone.
@@ -282,7 +282,7 @@ impl Stream<'_> {
                 break;
             }
             for kind in (0..self.ways.len()).map(|kind| (turn + kind) % self.ways.len()) {
-                let copies = track.next_stretch(PASS_BYTES);
+                let copies = track.next_copies(PASS_BYTES);
                 let n_bytes = copies.len() * self.weights.copy_bytes();
                 let batch = self.ways[kind].batch;
                 let ns = time_ns(|| {
