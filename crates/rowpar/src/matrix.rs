@@ -190,8 +190,9 @@ impl<'a> Matrix<'a> {
 
     /// The rows of a range, as kernels take them.
     pub(crate) fn row_range(&self, rows: Range<usize>) -> RowRange<'a> {
+        let end = self.bytes.as_ptr_range().end.addr();
         let Self { format, row_bytes, n_packed, bytes, .. } = self.rows(rows);
-        RowRange { format, row_bytes, n_packed, bytes }
+        RowRange { format, row_bytes, n_packed, bytes, end }
     }
 }
 

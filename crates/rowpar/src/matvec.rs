@@ -12,8 +12,9 @@ use crate::{
 /// Bytes of weights of a unit of rows, where there are enough of them: the first rows of a range are slower than
 /// the others, and from this size on that matters little.
 const UNIT_BYTES: usize = 128 * 1024;
-/// Units that each participant should find, if that leaves them 16 rows or more.
-const UNITS_PER_PARTICIPANT: usize = 4;
+/// Units that each participant should find, if that leaves them 16 rows or more: of a small matrix, more of them would be so
+/// short that their first rows count.
+const UNITS_PER_PARTICIPANT: usize = 2;
 /// Rows that a unit is a multiple of: a packed tile, and a cache line of an output.
 const UNIT_ROWS: usize = 16;
 /// Matrices that [`matvec_many`] serves in one dispatch.
@@ -254,8 +255,8 @@ mod tests {
         (576, 2304, 16, 16),          // 1.3 MB in 64 units: 9 rows
         (49_152, 2304, 16, 48),       // 113 MB
         (4096, 16_384, 8, 16),        // 16 rows are 256 KB
-        (4096, 256, 4, 256),          // 1 MB in 16 units
-        (4096, 1, 4, 256),            // hardly any bytes
+        (4096, 256, 4, 512),          // 1 MB in 8 units
+        (4096, 1, 4, 512),            // hardly any bytes
         (100, 0, 2, 16),              // none at all
         (0, 0, 1, 16),                // no rows
         (32, 16_384, usize::MAX, 16), // more participants than rows

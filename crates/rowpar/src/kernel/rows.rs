@@ -48,6 +48,8 @@ pub(super) trait Kernel {
 pub(super) struct RowMajor<'a, 'x, 'o, K: Kernel, const B: usize, const G: usize> {
     pub(super) bytes: &'a [u8],
     pub(super) row_bytes: usize,
+    /// The address from which on nothing is prefetched.
+    pub(super) end: usize,
     pub(super) x: [K::Input<'x>; B],
     pub(super) out: [&'o mut [f32]; B],
 }
@@ -57,10 +59,9 @@ impl<K: Kernel, const B: usize, const G: usize> Task for RowMajor<'_, '_, '_, K,
     /// after another: streams of `depth` rows that follow each other in memory.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { bytes, row_bytes, x, mut out } = self;
+        let Self { bytes, row_bytes, end, x, mut out } = self;
         let n_rows = out[0].len();
         let n_lanes = LANES * G;
-        let end = bytes.as_ptr_range().end.addr();
         let mut row = 0;
         while row < n_rows {
             let depth = ((n_rows - row) / n_lanes).min(STREAM_BYTES.div_ceil(row_bytes.max(1)));
@@ -97,6 +98,8 @@ impl<K: Kernel, const B: usize, const G: usize> Task for RowMajor<'_, '_, '_, K,
 pub(super) struct Tiles<'a, 'x, 'o, K: Kernel, const B: usize> {
     pub(super) bytes: &'a [u8],
     pub(super) row_bytes: usize,
+    /// The address from which on nothing is prefetched.
+    pub(super) end: usize,
     pub(super) x: [K::Input<'x>; B],
     pub(super) out: [&'o mut [f32]; B],
 }
@@ -112,8 +115,7 @@ impl<K: Kernel, const B: usize> Tiles<'_, '_, '_, K, B> {
     /// `G` halves of tiles at a time. Where the last tile would be alone, it is computed twice.
     #[inline(always)]
     fn lead<S: Simd, const G: usize>(self, simd: S) {
-        let Self { bytes, row_bytes, x, mut out } = self;
-        let end = bytes.as_ptr_range().end.addr();
+        let Self { bytes, row_bytes, end, x, mut out } = self;
         let last = out[0].len() - TILE_ROWS;
         for first in (0..=last).step_by(LANES * G) {
             let row_of = |group: usize| (first + group / 2 * TILE_ROWS).min(last);
