@@ -16,7 +16,9 @@
 //! ```
 
 mod backend;
+mod ceiling;
 mod contender;
+pub mod cpu_time;
 pub mod data;
 mod decode;
 pub mod decode_suite;
@@ -24,6 +26,8 @@ pub mod dispatch;
 pub mod gguf;
 pub mod llama;
 pub mod matvec;
+pub mod metered;
+pub mod model_suite;
 pub mod protocol;
 pub mod round_trip;
 pub mod runner;

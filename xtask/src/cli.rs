@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use benches::llama::Activations;
 use benches::protocol::Suite;
 use benches::{Backend, ModelShape, Placement};
 use clap::error::ErrorKind;
@@ -23,7 +24,7 @@ const MAX_THREADS: usize = 1024;
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
-    Bench(BenchOptions),
+    Bench(Box<BenchOptions>),
     /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak and some seconds of fuzzing, tsan,
     /// asan, targets, aarch64, macho.
     Ci(CiOptions),
@@ -55,7 +56,7 @@ pub(crate) enum Task {
 }
 
 /// What `bench` can be told.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct BenchOptions {
     /// Suites to run: dispatch, matvec, decode. All if none is named.
     #[arg(value_name = "SUITE")]
@@ -66,7 +67,7 @@ pub(crate) struct BenchOptions {
     /// Backends, comma separated: serial, spawn (threads for each job), rayon (called from outside its pool), rayon-inside (the
     /// caller is a worker), epoch, epoch-spin0 (its waiters park at once), epoch-x2 and epoch-x4 (that many times the
     /// participants), and pools of others: original (the pool of cortiq-engine), spindle,
-    /// paralight, chili, and in C libgomp and pthreadpool. A peer whose compiler or library is missing is an error that says how
+    /// paralight, chili, and in C libgomp and pthreadpool; and with --model the engine llama.cpp. A peer whose compiler or library is missing is an error that says how
     /// to install it.
     #[arg(
         long,
@@ -82,6 +83,20 @@ pub(crate) struct BenchOptions {
     /// Threads per pool, the calling thread included. By default what `cargo xtask topology` advises.
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
+    /// Spin budgets of epoch, epoch-x2 and epoch-x4, comma separated, each a contender of its own: the loop turns that a waiter spends
+    /// before it parks. By default the one that the pool has.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) spin: Vec<u32>,
+    /// Decode this model: a GGUF file of the llama family, whose weights are used where they are in the file. Nobody may change the
+    /// file meanwhile. The backend llama.cpp runs here only, out of an npm package.
+    #[arg(long, value_name = "FILE", conflicts_with = "shape")]
+    pub(crate) model: Option<PathBuf>,
+    /// Tokens of the model that each process measures. By default 128, or 32 if quick.
+    #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) tokens: Option<u32>,
+    /// What the model's block weights are multiplied with: q8 (eight bits and a scale for 32 values) or f32.
+    #[arg(long, value_name = "INPUT", requires = "model", default_value_t = Activations::default())]
+    pub(crate) input: Activations,
     /// Model shape: SmolLM2-135M, Qwen2.5-0.5B, Llama-3.2-1B. By default the first, and all of them in a full decode.
     #[arg(long, value_name = "NAME")]
     pub(crate) shape: Option<ModelShape>,
@@ -95,7 +110,7 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "DIR")]
     pub(crate) baseline: Option<PathBuf>,
     /// Measure nothing: check that this folder has whole results of the suites and backends given.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "threads", "shape", "disturb", "out", "baseline"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "tokens", "threads", "shape", "disturb", "out", "baseline"])]
     pub(crate) check: Option<PathBuf>,
 }
 

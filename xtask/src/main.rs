@@ -27,7 +27,7 @@ use crate::cli::Task;
 
 fn main() -> ExitCode {
     cli::exit_code(match cli::parse() {
-        Ok(Task::Bench(options)) => bench::run(options),
+        Ok(Task::Bench(options)) => bench::run(*options),
         Ok(Task::Ci(options)) => ci::run(&options.steps),
         Ok(Task::Loom(options)) => loom::run(&options),
         Ok(Task::Soak(options)) => soak::run(&options),

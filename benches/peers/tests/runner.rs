@@ -21,6 +21,7 @@ fn a_request_gets_a_report_or_a_line() {
             shape: ModelShape::ALL[0].name.into(),
             budget_ms: 0,
             working_set: 0,
+            model: None,
         };
         let output = run(&serde_json::to_string(&request).unwrap());
         let is_here = backend.is_peer() && missing.iter().all(|peer| peer.backend != backend);

@@ -6,9 +6,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use rowpar::{Activation, Q8Activation};
+use serde::{Deserialize, Serialize};
 
 /// What matrices of block weights are multiplied with. Matrices of floats take floats always.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Activations {
     /// Floats: slower, and nothing is lost beside what the weights have lost.
     F32,

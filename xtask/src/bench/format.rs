@@ -9,7 +9,7 @@ pub(crate) fn quantity(value: f64, unit: &str) -> String {
         ("tokens/s", _) => (value, "/s"),
         _ => (value, unit),
     };
-    format!("{} {unit}", digits(value))
+    format!("{} {unit}", digits(value)).trim_end().to_owned()
 }
 
 /// A number in as little room as two digits need.
@@ -48,6 +48,7 @@ mod tests {
             (12.345, "GB/s", "12.3 GB/s"),
             (99.97, "%", "100 %"),
             (130.4, "tokens/s", "130 /s"),
+            (151.0, "", "151"),
         ];
         for (value, unit, expected) in cases {
             assert_eq!(quantity(value, unit), expected);

@@ -11,6 +11,7 @@ use benches::protocol::{Request, Suite};
 use benches::{Backend, Contender, ModelShape};
 
 use super::machine;
+use super::model::{self, Model};
 use super::results::Results;
 use crate::cli::{BenchOptions, UsageError};
 use crate::workspace;
@@ -27,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) disturb: usize,
     pub(crate) out: PathBuf,
     pub(crate) baseline: Option<Results>,
+    /// The file of the suite of a model's file.
+    pub(crate) model: Option<Model>,
     /// What is measured in each round, in this order.
     pub(crate) tasks: Vec<Task>,
     pub(crate) pace: Pace,
@@ -48,6 +51,7 @@ impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.suite {
             Suite::Dispatch => self.suite.fmt(f),
+            Suite::Model => f.write_str("decode of the file"),
             Suite::Matvec | Suite::Decode => write!(f, "{} {}", self.suite, self.shape),
         }
     }
@@ -75,19 +79,24 @@ impl Pace {
 impl Settings {
     /// Checks everything that can be checked in advance; each mistake is a [`UsageError`].
     pub(crate) fn new(options: BenchOptions) -> anyhow::Result<Self> {
-        let out = match options.out {
-            Some(folder) => folder,
+        let out = match &options.out {
+            Some(folder) => folder.clone(),
             None => workspace::target_dir()?.join("bench"),
         };
-        let contenders = Contender::all(&options.backends, &options.placement);
+        let contenders = Contender::all(&options.backends, &options.placement, &options.spin);
+        let suites = model::suites(&options)?;
+        let model = Model::find(&options)?;
         check_bindable(&contenders)?;
         check_writable(&out)?;
         let baseline = options.baseline.as_deref().map(Results::load).transpose()?;
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = model.iter().map(Model::note).collect();
         let shapes = shapes(options.shape, options.quick);
-        let suites = unique(if options.suites.is_empty() { Suite::ALL } else { &options.suites });
         let memory = machine::available_memory();
-        let tasks = tasks(&suites, &shapes, options.quick, memory, &mut notes);
+        let mut tasks = tasks(&suites, &shapes, options.quick, memory, &mut notes);
+        if let Some(model) = &model {
+            let of_file = tasks.iter_mut().filter(|task| task.suite == Suite::Model);
+            of_file.for_each(|task| task.working_set = model.facts.bytes_per_token);
+        }
         if options.disturb > 0 {
             notes.push(format!("busy processes beside everything measured: {}", options.disturb));
         }
@@ -99,6 +108,7 @@ impl Settings {
             disturb: options.disturb,
             out,
             baseline,
+            model,
             tasks,
             pace: Pace::new(options.quick),
             notes,
@@ -119,10 +129,8 @@ impl Settings {
         let small = weights.filter(|task| ((task.memory() / MIB) as f64) < 2.0 * cache);
         let note = |task: &Task| {
             format!(
-                "{} of {} goes round in {} MiB of weights beside a last-level cache of {cache} MiB: \
-                 part of them may be read from the cache",
-                task.suite,
-                task.shape,
+                "{task} goes round in {} MiB of weights beside a last-level cache of {cache} MiB: part of them may be \
+                 read from the cache",
                 task.memory() / MIB
             )
         };
@@ -138,6 +146,11 @@ impl Settings {
             shape: task.shape.name.into(),
             budget_ms: task.budget_ms,
             working_set: task.working_set,
+            model: self
+                .model
+                .as_ref()
+                .filter(|_| task.suite == Suite::Model)
+                .map(|m| m.request.clone()),
         }
     }
 }
@@ -186,6 +199,8 @@ impl Task {
             Suite::Dispatch => 0,
             Suite::Matvec => self.working_set.max(head),
             Suite::Decode => 4 * self.shape.n_weights(),
+            // Mapped, and shared by all processes.
+            Suite::Model => self.working_set,
         }
     }
 }

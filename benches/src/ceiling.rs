@@ -1,0 +1,73 @@
+//! What the threads of a pool can read: the yardstick of matvecs and of decode.
+
+#![forbid(unsafe_code)]
+
+use std::hint::black_box;
+
+use rowpar::{Kernels, ReadPattern, RowPool};
+
+use crate::stats::median;
+use crate::work::time_ns;
+
+/// Parts for each participant: enough to even out threads that start late, and long beside what a part costs.
+const PARTS_PER_PARTICIPANT: usize = 16;
+/// A part begins at a multiple of this.
+const UNIT_BYTES: usize = 4096;
+
+/// Gigabytes per second of reading, a list of passes for each way to read.
+#[derive(Clone, Debug)]
+pub(crate) struct Reads(Vec<Vec<f64>>);
+
+impl Reads {
+    /// Ways to read.
+    pub(crate) const N_PATTERNS: usize = ReadPattern::ALL.len();
+
+    pub(crate) fn new() -> Self {
+        Self(vec![Vec::new(); Self::N_PATTERNS])
+    }
+
+    /// Reads `bytes` once, on all threads of the pool, in the way of that number.
+    pub(crate) fn pass(&mut self, pool: &dyn RowPool, bytes: &[u8], pattern: usize) {
+        let n_units = bytes.len().div_ceil(UNIT_BYTES);
+        let grain = n_units.div_ceil(PARTS_PER_PARTICIPANT * pool.participants());
+        let kernels = Kernels::best();
+        let ns = time_ns(|| {
+            pool.for_each_range(n_units, grain, &|units| {
+                let end = bytes.len().min(units.end * UNIT_BYTES);
+                let part = &bytes[(units.start * UNIT_BYTES).min(end)..end];
+                black_box(kernels.read_range(part, ReadPattern::ALL[pattern]));
+            });
+        });
+        self.0[pattern].push(bytes.len() as f64 / ns);
+    }
+
+    /// The passes of the fastest way, judged by its median. Their median is the ceiling.
+    pub(crate) fn fastest(&self) -> &[f64] {
+        let by_median = |a: &&Vec<f64>, b: &&Vec<f64>| median(a).total_cmp(&median(b));
+        self.0.iter().max_by(by_median).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ceiling_is_the_way_with_the_highest_median() {
+        let reads = Reads(vec![vec![10.0, 11.0, 30.0], vec![12.0, 13.0, 12.0], vec![9.0]]);
+        assert_eq!(reads.fastest(), [12.0, 13.0, 12.0]);
+    }
+
+    #[test]
+    fn each_way_has_a_list_of_passes_whatever_the_length() {
+        for len in [1, UNIT_BYTES, 5 * UNIT_BYTES + 3] {
+            let mut reads = Reads::new();
+            for pattern in (0..Reads::N_PATTERNS).chain([1]) {
+                reads.pass(&rowpar::Serial, &vec![1; len], pattern);
+            }
+            let counts: Vec<usize> = reads.0.iter().map(Vec::len).collect();
+            assert_eq!(counts, [1, 2, 1]);
+            assert!(reads.fastest().iter().all(|rate| *rate > 0.0));
+        }
+    }
+}
