@@ -13,6 +13,7 @@ struct Shim {
 const SHIMS: &[Shim] = &[
     Shim { name: "libgomp", flags: &["-fopenmp"], library: "gomp" },
     Shim { name: "pthreadpool", flags: &[], library: "pthreadpool" },
+    Shim { name: "openblas", flags: &[], library: "openblas" },
 ];
 
 fn main() {

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-use rowpar::RowPool;
+use rowpar::{Format, RowPool};
 use serde::{Deserialize, Serialize};
 
 use crate::Contender;
@@ -56,6 +56,16 @@ pub enum Backend {
     /// An engine: llama.cpp, out of an npm package.
     #[serde(rename = "llama.cpp")]
     LlamaCpp,
+    /// A library: `sgemv` of OpenBLAS.
+    Openblas,
+    /// A library: the crate matrixmultiply.
+    Matrixmultiply,
+    /// A library: the crate gemm.
+    Gemm,
+    /// A library: quantized matrices of candle-core.
+    Candle,
+    /// A library: `matvec_rows` of the crate cortiq-engine.
+    OriginalMatvec,
 }
 
 impl Backend {
@@ -76,6 +86,11 @@ impl Backend {
         Self::Libgomp,
         Self::Pthreadpool,
         Self::LlamaCpp,
+        Self::Openblas,
+        Self::Matrixmultiply,
+        Self::Gemm,
+        Self::Candle,
+        Self::OriginalMatvec,
     ];
 
     /// What runs when nobody chooses.
@@ -100,19 +115,38 @@ impl Backend {
             Self::Libgomp => "libgomp",
             Self::Pthreadpool => "pthreadpool",
             Self::LlamaCpp => "llama.cpp",
+            Self::Openblas => "openblas",
+            Self::Matrixmultiply => "matrixmultiply",
+            Self::Gemm => "gemm",
+            Self::Candle => "candle",
+            Self::OriginalMatvec => "original-matvec",
         }
     }
 
-    /// Whether somebody else's pool stands behind it that only the package in `benches/peers` can build.
+    /// Whether somebody else's code stands behind it that only the package in `benches/peers` can build.
     pub const fn is_peer(self) -> bool {
+        self.is_library()
+            || matches!(
+                self,
+                Self::Original
+                    | Self::Spindle
+                    | Self::Paralight
+                    | Self::Chili
+                    | Self::Libgomp
+                    | Self::Pthreadpool
+            )
+    }
+
+    /// Whether it is a peer that multiplies matrices with threads and kernels of its own, and is no pool: it runs in the matvec suite
+    /// alone.
+    pub const fn is_library(self) -> bool {
         matches!(
             self,
-            Self::Original
-                | Self::Spindle
-                | Self::Paralight
-                | Self::Chili
-                | Self::Libgomp
-                | Self::Pthreadpool
+            Self::Openblas
+                | Self::Matrixmultiply
+                | Self::Gemm
+                | Self::Candle
+                | Self::OriginalMatvec
         )
     }
 
@@ -120,6 +154,14 @@ impl Backend {
     /// nothing else.
     pub const fn is_engine(self) -> bool {
         matches!(self, Self::LlamaCpp)
+    }
+
+    /// Whether it can multiply weights of this format.
+    pub const fn takes(self, format: Format) -> bool {
+        match self {
+            Self::Candle => format.is_block(),
+            _ => !self.is_library() || matches!(format, Format::F32),
+        }
     }
 
     /// Whether its threads are started by this workspace's crates, which can bind them to CPUs.

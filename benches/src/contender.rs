@@ -138,7 +138,12 @@ impl Contender {
             | Backend::Paralight
             | Backend::Chili
             | Backend::Libgomp
-            | Backend::Pthreadpool => {
+            | Backend::Pthreadpool
+            | Backend::Openblas
+            | Backend::Matrixmultiply
+            | Backend::Gemm
+            | Backend::Candle
+            | Backend::OriginalMatvec => {
                 return Err(format!("{self} is built by the package in benches/peers").into());
             }
             Backend::LlamaCpp => {

@@ -4,6 +4,8 @@
 
 use std::thread;
 
+use rowpar::Matrix;
+
 /// Elements that share one generator; the unit in which threads divide a fill.
 const BLOCK_LEN: usize = 1 << 16;
 
@@ -46,36 +48,59 @@ fn unit_f32(bits: u32) -> f32 {
     ((bits as i32) >> 8) as f32 * (1.0 / 8_388_608.0)
 }
 
+/// Maps 32 random bits to the bits of two halves that are about one as a bfloat16 and about two as a binary16.
+#[inline]
+fn noise_f32(bits: u32) -> f32 {
+    f32::from_bits(bits & 0x80ff_80ff | 0x3f00_3f00)
+}
+
 /// Fills `out` with numbers in `-scale..scale` that depend only on `seed`, with up to `n_threads` threads.
 ///
 /// Each thread fills one contiguous part, as the threads of a pool will read it: on a machine with
 /// several memory nodes the pages land near their readers.
 pub fn fill_uniform(out: &mut [f32], seed: u64, scale: f32, n_threads: usize) {
+    fill(out, seed, n_threads, |bits| unit_f32(bits) * scale);
+}
+
+/// Fills `out` with bytes that are weights in every format, as fast as memory takes them.
+///
+/// Read as any [`rowpar::Format`] they are finite, and floats and scales are between 1/2 and 2: a subnormal number
+/// among them would cost as much as a hundred others. Otherwise as [`fill_uniform`].
+pub fn fill_noise(out: &mut [f32], seed: u64, n_threads: usize) {
+    fill(out, seed, n_threads, noise_f32);
+}
+
+/// The bytes of numbers, as they lie in memory.
+pub fn as_bytes(values: &[f32]) -> &[u8] {
+    Matrix::from_f32(values, 1, values.len()).expect("one row of all values").bytes()
+}
+
+fn fill(out: &mut [f32], seed: u64, n_threads: usize, value: impl Fn(u32) -> f32 + Copy + Send) {
     let n_blocks = out.len().div_ceil(BLOCK_LEN);
     let blocks_per_thread = n_blocks.div_ceil(n_threads.max(1)).max(1);
     let parts = out.chunks_mut(blocks_per_thread * BLOCK_LEN).enumerate();
     thread::scope(|scope| {
         for (part_index, part) in parts {
-            scope.spawn(move || fill_part(part, seed, scale, part_index * blocks_per_thread));
+            scope.spawn(move || fill_part(part, seed, part_index * blocks_per_thread, value));
         }
     });
 }
 
-fn fill_part(part: &mut [f32], seed: u64, scale: f32, first_block: usize) {
+fn fill_part(part: &mut [f32], seed: u64, first_block: usize, value: impl Fn(u32) -> f32 + Copy) {
     for (index, block) in part.chunks_mut(BLOCK_LEN).enumerate() {
         let block_seed = SplitMix64::new((first_block + index) as u64).next_u64();
-        fill_block(block, SplitMix64::new(seed ^ block_seed), scale);
+        fill_block(block, SplitMix64::new(seed ^ block_seed), value);
     }
 }
 
-fn fill_block(block: &mut [f32], mut random: SplitMix64, scale: f32) {
+fn fill_block(block: &mut [f32], mut random: SplitMix64, value: impl Fn(u32) -> f32) {
     let (pairs, rest) = block.as_chunks_mut::<2>();
     for pair in pairs {
         let bits = random.next_u64();
-        *pair = [unit_f32(bits as u32) * scale, unit_f32((bits >> 32) as u32) * scale];
+        *pair = [value(bits as u32), value((bits >> 32) as u32)];
     }
-    for value in rest {
-        *value = unit_f32(random.next_u64() as u32) * scale;
+    for last in rest {
+        *last = value(random.next_u64() as u32);
     }
 }
 
@@ -88,6 +113,8 @@ pub fn uniform(len: usize, seed: u64, scale: f32, n_threads: usize) -> Vec<f32> 
 
 #[cfg(test)]
 mod tests {
+    use rowpar::Format;
+
     use super::*;
 
     #[test]
@@ -97,6 +124,27 @@ mod tests {
             for n_threads in [2, 3, 7] {
                 assert_eq!(uniform(len, 42, 1.0, n_threads), one, "{len} with {n_threads}");
             }
+        }
+    }
+
+    #[test]
+    fn noise_is_ordinary_numbers_in_every_format() {
+        let mut noise = vec![0.0; 8192];
+        fill_noise(&mut noise, 3, 2);
+        for format in Format::ALL {
+            let n_cols = 4 * format.block_len();
+            let row_bytes = format.row_bytes(n_cols).unwrap();
+            let n_rows = 4 * noise.len() / row_bytes;
+            let bytes = &as_bytes(&noise)[..n_rows * row_bytes];
+            let w = Matrix::new(*format, n_rows, n_cols, bytes).unwrap();
+            let mut row = vec![0.0; n_cols];
+            let mut n_zeros = 0;
+            for i in 0..n_rows {
+                w.row_to_f32(i, &mut row);
+                assert!(row.iter().all(|v| v.is_finite() && !v.is_subnormal()), "{format}");
+                n_zeros += row.iter().filter(|v| **v == 0.0).count();
+            }
+            assert!(n_zeros * 4 < n_rows * n_cols, "{format}: {n_zeros} zeros");
         }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! What stands between the matvecs is not a transformer, but it costs about as little and it passes every
 //! output on: no step can start before the one in front of it has finished. The weights are
-//! seeded noise, one contiguous stretch of f32, read once per token: layer by layer `q`, `k`, `v`, `o`,
-//! `gate`, `up`, `down`, and the head at the end.
+//! seeded noise, one contiguous stretch, read once per token: layer by layer `q`, `k`, `v`, `o`,
+//! `gate`, `up`, `down`, and the head at the end. In a format of blocks an input is quantized once for all the
+//! matrices that share it.
 //!
 //! ```text
 //! per layer   h = scaled(x)      q, k, v = W h           a = q + k - v/2  (k, v repeated to the length of q)
@@ -17,29 +18,42 @@
 
 #![forbid(unsafe_code)]
 
-use rowpar::{Activation, Matrix, Matvec, RowPool, matvec, matvec_batch, matvec_many};
+use rowpar::{
+    Activation, Format, Matrix, Matvec, Q8Activation, RowPool, matvec, matvec_batch, matvec_many,
+};
 
 use crate::ModelShape;
-use crate::data::{fill_uniform, uniform};
+use crate::data::{as_bytes, fill_noise, fill_uniform, uniform};
+use crate::shape::MatrixShape;
 
 /// Weights and state of one replayed model.
 ///
 /// ```
 /// use benches::{Decode, ModelShape};
-/// let shape = ModelShape { name: "tiny", n_layers: 2, d_model: 8, d_query: 8, d_kv: 4, d_ff: 16, n_vocab: 32 };
-/// let mut decode = Decode::new(shape, 1, 1);
-/// decode.token(&rowpar::Serial, false);
-/// let separate = decode.checksum();
-/// decode.reset();
-/// decode.token(&rowpar::Serial, true);
-/// assert_eq!(decode.checksum(), separate);
+/// use rowpar::Format;
+/// let shape = ModelShape { name: "tiny", n_layers: 2, d_model: 32, d_query: 32, d_kv: 8, d_ff: 64, n_vocab: 32 };
+/// for format in [Format::F32, Format::Q8_0] {
+///     let mut decode = Decode::new(shape, format, 1, 1);
+///     decode.token(&rowpar::Serial, false);
+///     let separate = decode.checksum();
+///     decode.reset();
+///     decode.token(&rowpar::Serial, true);
+///     assert_eq!(decode.checksum(), separate);
+/// }
 /// ```
 #[derive(Debug)]
 pub struct Decode {
-    shape: ModelShape,
     seed: u64,
-    weights: Vec<f32>,
+    model: Model,
     state: State,
+}
+
+/// The weights: as many bytes as they need, in memory of floats.
+#[derive(Debug)]
+struct Model {
+    shape: ModelShape,
+    format: Format,
+    weights: Vec<f32>,
 }
 
 /// Everything a token writes.
@@ -55,33 +69,54 @@ struct State {
     wide: Vec<f32>,
     update: Vec<f32>,
     logits: Vec<f32>,
+    /// The input of the matvecs of a moment, if weights are in blocks.
+    quantized: Option<Q8Activation>,
 }
 
 impl Decode {
     /// Allocates and fills the weights of `shape` with `n_threads` threads, and sets the first input.
-    pub fn new(shape: ModelShape, seed: u64, n_threads: usize) -> Self {
-        let mut weights = vec![0.0; shape.n_weights()];
-        let scale = (3.0 / shape.d_model as f32).sqrt();
-        fill_uniform(&mut weights, seed, scale, n_threads);
-        let mut decode = Self { shape, seed, weights, state: State::new(&shape) };
+    ///
+    /// A matrix whose rows are no whole blocks of `format` is stored as [`MatrixShape::stored_as`] says.
+    pub fn new(shape: ModelShape, format: Format, seed: u64, n_threads: usize) -> Self {
+        let mut weights = vec![0.0; shape.n_bytes(format).div_ceil(size_of::<f32>())];
+        match format {
+            Format::F32 => {
+                let scale = (3.0 / shape.d_model as f32).sqrt();
+                fill_uniform(&mut weights, seed, scale, n_threads);
+            }
+            _ => fill_noise(&mut weights, seed, n_threads),
+        }
+        let state = State::new(&shape, format.is_block());
+        let mut decode = Self { seed, model: Model { shape, format, weights }, state };
         decode.reset();
         decode
     }
 
     /// The shape of the model.
     pub fn shape(&self) -> ModelShape {
-        self.shape
+        self.model.shape
+    }
+
+    /// The format of its weights.
+    pub fn format(&self) -> Format {
+        self.model.format
     }
 
     /// Goes back to the input of the first token.
     pub fn reset(&mut self) {
-        self.state.x = uniform(self.shape.d_model, !self.seed, 1.0, 1);
+        self.state.x = uniform(self.model.shape.d_model, !self.seed, 1.0, 1);
         self.state.logits.fill(0.0);
     }
 
-    /// All weights, in the order given at the top of this module.
-    pub fn weights(&self) -> &[f32] {
-        &self.weights
+    /// All matrices, in the order given at the top of this module.
+    pub fn matrices(&self) -> impl Iterator<Item = Matrix<'_>> {
+        let layers = (0..self.model.shape.n_layers).flat_map(|layer| self.model.layer(layer));
+        layers.chain([self.model.head()])
+    }
+
+    /// The bytes of all weights, each of them read once per token.
+    pub fn bytes(&self) -> &[u8] {
+        self.model.bytes()
     }
 
     /// The input of the next token.
@@ -98,13 +133,13 @@ impl Decode {
     ///
     /// Returns the row of the largest logit, the first one of equals.
     pub fn token(&mut self, pool: &dyn RowPool, grouped: bool) -> usize {
-        let layer_weights = self.shape.layer_weights();
-        let (layers, head) = self.weights.split_at(self.shape.n_layers * layer_weights);
-        for layer in layers.chunks_exact(layer_weights) {
-            self.state.attention(&self.shape, pool, grouped, layer);
-            self.state.feed_forward(&self.shape, pool, grouped, layer);
+        let Self { model, state, .. } = self;
+        for layer in 0..model.shape.n_layers {
+            let [q, k, v, o, gate, up, down] = model.layer(layer);
+            state.attention(pool, grouped, [q, k, v, o]);
+            state.feed_forward(pool, grouped, [gate, up, down]);
         }
-        self.state.head(pool, head)
+        state.head(pool, model.head())
     }
 
     /// A hash of the bits of the last logits and the next input.
@@ -116,8 +151,37 @@ impl Decode {
     }
 }
 
+impl Model {
+    fn bytes(&self) -> &[u8] {
+        &as_bytes(&self.weights)[..self.shape.n_bytes(self.format)]
+    }
+
+    /// The matrices of one layer: q, k, v, o, gate, up, down.
+    fn layer(&self, layer: usize) -> [Matrix<'_>; 7] {
+        let shapes = self.shape.layer();
+        let n_bytes: usize = shapes.iter().map(|matrix| matrix.n_bytes(self.format)).sum();
+        let mut rest = &self.bytes()[layer * n_bytes..];
+        shapes.map(|shape| {
+            let (bytes, behind) = rest.split_at(shape.n_bytes(self.format));
+            rest = behind;
+            self.matrix(shape, bytes)
+        })
+    }
+
+    fn head(&self) -> Matrix<'_> {
+        let (shape, bytes) = (self.shape.head(), self.bytes());
+        self.matrix(shape, &bytes[bytes.len() - shape.n_bytes(self.format)..])
+    }
+
+    fn matrix<'a>(&self, shape: MatrixShape, bytes: &'a [u8]) -> Matrix<'a> {
+        let MatrixShape { n_rows, n_cols, .. } = shape;
+        let format = shape.stored_as(self.format);
+        Matrix::new(format, n_rows, n_cols, bytes).expect("bytes of the shape")
+    }
+}
+
 impl State {
-    fn new(shape: &ModelShape) -> Self {
+    fn new(shape: &ModelShape, quantize: bool) -> Self {
         let zeros = |len| vec![0.0; len];
         let widest = shape.d_query.max(shape.d_ff);
         Self {
@@ -131,13 +195,13 @@ impl State {
             wide: zeros(widest),
             update: zeros(shape.d_model),
             logits: zeros(shape.n_vocab),
+            quantized: quantize.then(Q8Activation::new),
         }
     }
 
-    fn attention(&mut self, shape: &ModelShape, pool: &dyn RowPool, grouped: bool, layer: &[f32]) {
-        let [q, k, v, o, ..] = split_layer(shape, layer);
+    fn attention(&mut self, pool: &dyn RowPool, grouped: bool, [q, k, v, o]: [Matrix<'_>; 4]) {
         scale_into(&mut self.h, &self.x);
-        let h = [Activation::F32(&self.h)];
+        let h = [activation(&mut self.quantized, &self.h)];
         run(
             pool,
             grouped,
@@ -147,27 +211,25 @@ impl State {
                 Matvec { w: v, x: &h, out: &mut self.v },
             ],
         );
-        for group in self.q.chunks_mut(shape.d_kv) {
+        for group in self.q.chunks_mut(self.k.len()) {
             for ((q, k), v) in group.iter_mut().zip(&self.k).zip(&self.v) {
                 *q = *q + *k - 0.5 * *v;
             }
         }
-        let wide = &mut self.wide[..shape.d_query];
+        let wide = &mut self.wide[..self.q.len()];
         scale_into(wide, &self.q);
-        matvec(pool, o, Activation::F32(wide), &mut self.update);
+        matvec(pool, o, activation(&mut self.quantized, wide), &mut self.update);
         add(&mut self.x, &self.update);
     }
 
     fn feed_forward(
         &mut self,
-        shape: &ModelShape,
         pool: &dyn RowPool,
         grouped: bool,
-        layer: &[f32],
+        [gate, up, down]: [Matrix<'_>; 3],
     ) {
-        let [_, _, _, _, gate, up, down] = split_layer(shape, layer);
         scale_into(&mut self.h, &self.x);
-        let h = [Activation::F32(&self.h)];
+        let h = [activation(&mut self.quantized, &self.h)];
         run(
             pool,
             grouped,
@@ -179,22 +241,32 @@ impl State {
         for (gate, up) in self.gate.iter_mut().zip(&self.up) {
             *gate = *gate / (1.0 + gate.abs()) * *up;
         }
-        let wide = &mut self.wide[..shape.d_ff];
+        let wide = &mut self.wide[..self.gate.len()];
         scale_into(wide, &self.gate);
-        matvec(pool, down, Activation::F32(wide), &mut self.update);
+        matvec(pool, down, activation(&mut self.quantized, wide), &mut self.update);
         add(&mut self.x, &self.update);
     }
 
-    fn head(&mut self, pool: &dyn RowPool, head: &[f32]) -> usize {
+    fn head(&mut self, pool: &dyn RowPool, head: Matrix<'_>) -> usize {
         scale_into(&mut self.h, &self.x);
-        let matrix = matrix(head, self.logits.len(), self.h.len());
-        matvec(pool, matrix, Activation::F32(&self.h), &mut self.logits);
+        matvec(pool, head, activation(&mut self.quantized, &self.h), &mut self.logits);
         let token = argmax(&self.logits);
-        let row = head.chunks_exact(self.h.len()).nth(token).expect("a logit for each head row");
-        for ((x, row), h) in self.x.iter_mut().zip(row).zip(&self.h) {
-            *x = *row + 0.25 * *h;
+        head.row_to_f32(token, &mut self.x);
+        for (x, h) in self.x.iter_mut().zip(&self.h) {
+            *x += 0.25 * *h;
         }
         token
+    }
+}
+
+/// The input of a group of matvecs: quantized here, once for all of them, if their weights are in blocks.
+fn activation<'a>(quantized: &'a mut Option<Q8Activation>, x: &'a [f32]) -> Activation<'a> {
+    match quantized {
+        Some(quantized) => {
+            quantized.quantize(x);
+            Activation::Q8(quantized)
+        }
+        None => Activation::F32(x),
     }
 }
 
@@ -207,20 +279,6 @@ fn run(pool: &dyn RowPool, grouped: bool, matvecs: &mut [Matvec<'_>]) {
             matvec_batch(pool, matvec.w, matvec.x, matvec.out);
         }
     }
-}
-
-/// The matrices of one layer: q, k, v, o, gate, up, down.
-fn split_layer<'w>(shape: &ModelShape, layer: &'w [f32]) -> [Matrix<'w>; 7] {
-    let mut rest = layer;
-    shape.layer().map(|shape| {
-        let (weights, behind) = rest.split_at(shape.n_weights());
-        rest = behind;
-        matrix(weights, shape.n_rows, shape.n_cols)
-    })
-}
-
-fn matrix(weights: &[f32], n_rows: usize, n_cols: usize) -> Matrix<'_> {
-    Matrix::from_f32(weights, n_rows, n_cols).expect("weights of the shape")
 }
 
 /// Copies `input`, multiplied by the power of two that brings its largest magnitude into `1..2`.

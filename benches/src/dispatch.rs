@@ -269,6 +269,7 @@ mod tests {
             budget_ms: 0,
             working_set: 0,
             model: None,
+            variants: crate::Variants::default(),
         };
         let report = measure(&rowpar::Serial, &request, 100.0);
         assert!(report.measurements.iter().all(|m| m.value.is_finite() && m.resolution > 0.0));

@@ -8,7 +8,7 @@
 //! use benches::{Backend, Decode, ModelShape};
 //! let shape = ModelShape { name: "tiny", n_layers: 2, d_model: 16, d_query: 16, d_kv: 8, d_ff: 32, n_vocab: 64 };
 //! let checksum = |backend: Backend| {
-//!     let mut decode = Decode::new(shape, 7, 2);
+//!     let mut decode = Decode::new(shape, rowpar::Format::F32, 7, 2);
 //!     backend.with_pool(2, |pool| decode.token(pool, true)).unwrap();
 //!     decode.checksum()
 //! };
@@ -24,16 +24,20 @@ mod decode;
 pub mod decode_suite;
 pub mod dispatch;
 pub mod gguf;
+pub mod library;
 pub mod llama;
 pub mod matvec;
 pub mod metered;
 pub mod model_suite;
 pub mod protocol;
+mod rates;
 pub mod round_trip;
 pub mod runner;
 mod shape;
 mod spawn;
 pub mod stats;
+mod track;
+mod variants;
 pub mod work;
 
 pub use rowpar::Placement;
@@ -44,6 +48,7 @@ pub use self::data::SplitMix64;
 pub use self::decode::Decode;
 pub use self::shape::{MatrixShape, ModelShape};
 pub use self::spawn::Spawn;
+pub use self::variants::{Input, Variants};
 
 /// The examples of the workspace's README use all of its crates, so they are tested here.
 #[cfg(doctest)]

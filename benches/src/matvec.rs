@@ -1,230 +1,356 @@
 //! The matvec suite: gigabytes of weights per second, beside what the same threads can read.
 //!
-//! Every pass streams the next stretch of one large arena: a matvec over each matrix in it, then the
-//! read loops of `rowpar` over the stretches after that, and round again. A stretch is not touched again before the
-//! whole arena was, so caches smaller than the arena do not help either side. The read loops run on the
-//! same pool, in one dispatch per pass: what the dispatches between matvecs cost counts against them.
+//! Every pass streams the next stretch of one large arena: a matvec over each matrix in it, in each of the ways that are
+//! asked for (batches, kernels, packed or not), then the read loops of `rowpar` over the stretches after that, and round
+//! again. A stretch is not touched again before the whole arena was, so caches smaller than the arena do not
+//! help either side. The read loops run on the same pool, in one dispatch per pass: what the dispatches between
+//! matvecs cost counts against them. Packed tiles are copies, an arena of their own of the same size.
+//!
+//! A [`Library`](crate::library::Library) brings threads of its own. The ceiling is then read before it is there, by
+//! as many threads of `epoch_pool`.
 
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use rowpar::{Kernels, Matrix, ReadPattern, RowPool};
+use rowpar::{
+    Activation, Format, Kernels, Matrix, PackedMatrix, Q8Activation, RowPool, Serial,
+    matvec_batch_with,
+};
 
-use crate::ModelShape;
-use crate::data::{fill_uniform, uniform};
-use crate::protocol::{Better, Measurement, Report};
+use crate::ceiling::Reads;
+use crate::data::{fill_noise, uniform};
+use crate::library::{Library, Product, Weights};
+use crate::protocol::Report;
+use crate::rates::{Rates, Way};
 use crate::shape::MatrixShape;
-use crate::stats::median;
+use crate::track::Track;
+use crate::variants::Input;
 use crate::work::time_ns;
+use crate::{ModelShape, PoolError, Variants};
 
-/// Weight bytes of one pass: long beside a dispatch, short beside a change of the machine's mood.
-const PASS_BYTES: usize = 16 << 20;
 /// Passes of each kind at least, whatever the budget.
 const MIN_PASSES: usize = 3;
-const WEIGHT_BYTES: usize = size_of::<f32>();
+/// A matrix that the arena has no room for loses rows, down to so many.
+const MIN_ROWS: usize = 16;
 
 /// The matvec suite of one model shape.
 #[derive(Debug)]
 pub struct MatvecSuite {
     shape: ModelShape,
+    variants: Variants,
+    kernels: Vec<Kernels>,
+    n_threads: usize,
     arena: Vec<f32>,
 }
 
 impl MatvecSuite {
-    /// Allocates and fills an arena of `working_set` bytes, or of the largest matrix if that is more.
-    pub fn new(shape: ModelShape, working_set: usize, n_threads: usize) -> Self {
-        let largest = shape.fused().iter().map(|m| m.n_weights()).max().unwrap_or(0);
-        let mut arena = vec![0.0; largest.max(working_set / WEIGHT_BYTES)];
-        fill_uniform(&mut arena, 0x7765_6967_6874, 0.05, n_threads);
-        Self { shape, arena }
+    /// Allocates and fills an arena of `working_set` bytes, or of a few rows if that is more.
+    ///
+    /// # Errors
+    ///
+    /// This CPU has not the kernels asked for, or a batch is of 0 inputs.
+    pub fn new(
+        shape: ModelShape,
+        variants: Variants,
+        working_set: usize,
+        n_threads: usize,
+    ) -> Result<Self, String> {
+        let kernels = variants.kernels()?;
+        if variants.batches.contains(&0) {
+            return Err("a batch has at least 1 input".into());
+        }
+        let few_rows = |matrix: &MatrixShape| matrix.n_rows.min(MIN_ROWS) * matrix.n_cols;
+        let least = shape.fused().iter().map(few_rows).max().unwrap_or(0);
+        let mut arena = vec![0.0; least.max(working_set / size_of::<f32>())];
+        fill_noise(&mut arena, 0x7765_6967_6874, n_threads);
+        Ok(Self { shape, variants, kernels, n_threads, arena })
     }
 
     /// Bytes of weights in the arena.
     pub fn working_set(&self) -> usize {
-        self.arena.len() * WEIGHT_BYTES
+        size_of_val(&self.arena[..])
     }
 
-    /// Measures each fused matrix of the shape within about `budget`.
-    pub fn measure(&self, pool: &dyn RowPool, budget: Duration) -> Report {
-        let mut report = Report { participants: pool.participants(), ..Report::default() };
-        let matrices = self.shape.fused();
-        for matrix in matrices {
-            let mut stream = Stream::new(&self.arena, matrix);
-            let rates = stream.measure(pool, budget / matrices.len() as u32);
-            let case = format!("{}-{matrix}", self.shape.slug());
-            report.measurements.extend(rates.measurements(&case));
+    /// Measures each fused matrix of the shape in each format, within about `budget`.
+    ///
+    /// # Errors
+    ///
+    /// Nothing can be measured: no format fits a matrix.
+    pub fn measure(&self, pool: &dyn RowPool, budget: Duration) -> Result<Report, String> {
+        let (streams, mut report) = self.streams(pool.participants())?;
+        for stream in &streams {
+            let rates = stream.measure(pool, budget / streams.len() as u32);
+            report.measurements.extend(rates.measurements(&stream.name));
         }
-        report
+        Ok(report)
+    }
+
+    /// The same on a library, which `open` sets up once there is no other thread any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`measure`](Self::measure); the library cannot be set up, or refuses the weights.
+    pub fn measure_library(
+        &self,
+        open: impl FnOnce() -> Result<Box<dyn Library>, PoolError>,
+        budget: Duration,
+    ) -> Result<Report, PoolError> {
+        let (streams, mut report) = self.streams(self.n_threads)?;
+        let budget = budget / streams.len() as u32;
+        let pool = epoch_pool::Pool::new(self.n_threads.saturating_sub(1))?;
+        let reads: Vec<Reads> = streams.iter().map(|s| s.read(&pool, budget / 2)).collect();
+        drop(pool);
+        let library = open()?;
+        for (stream, reads) in streams.iter().zip(reads) {
+            let mut product = library.load(stream.weights)?;
+            let rates = stream.measure_product(&mut *product, reads, budget / 2);
+            report.measurements.extend(rates.measurements(&stream.name));
+        }
+        Ok(report)
+    }
+
+    /// What can be measured, and a report with a note about what cannot.
+    fn streams(&self, participants: usize) -> Result<(Vec<Stream<'_>>, Report), String> {
+        let mut report = Report { participants, ..Report::default() };
+        let mut streams = Vec::new();
+        for &format in &self.variants.formats {
+            for matrix in self.shape.fused() {
+                match self.stream(matrix, format) {
+                    Some(stream) => streams.push(stream),
+                    None => report.notes.push(format!(
+                        "{matrix} of {} was left out in {format}: {} columns are no whole blocks of {}",
+                        self.shape,
+                        matrix.n_cols,
+                        format.block_len()
+                    )),
+                }
+            }
+        }
+        match streams.is_empty() {
+            true => Err(format!("nothing to measure: {}", report.notes.join("; "))),
+            false => Ok((streams, report)),
+        }
+    }
+
+    fn stream(&self, matrix: MatrixShape, format: Format) -> Option<Stream<'_>> {
+        let row_bytes = format.row_bytes(matrix.n_cols)?;
+        let n_rows = match self.working_set() / row_bytes {
+            fitting if fitting < matrix.n_rows => fitting / MIN_ROWS * MIN_ROWS,
+            _ => matrix.n_rows,
+        };
+        let matrix = MatrixShape { n_rows, ..matrix };
+        let weights = Weights::new(format, n_rows, matrix.n_cols, &self.arena)?;
+        let name = format!("{}-{matrix}", self.shape.slug());
+        Some(Stream { suite: self, name, weights, ways: self.ways(format) })
+    }
+
+    /// Every combination of batch, kernels and packing.
+    fn ways(&self, format: Format) -> Vec<Way> {
+        let Variants { batches, isas, input, packed, .. } = &self.variants;
+        let mut ways = Vec::new();
+        for (kernels, set) in self.kernels.iter().enumerate() {
+            for &batch in batches {
+                for packed in if *packed { &[false, true][..] } else { &[false] } {
+                    let mut case = format!("{}-b{batch}", format.name().to_ascii_lowercase());
+                    if *input == Input::F32 && format.is_block() {
+                        case += "-f32";
+                    }
+                    if !isas.is_empty() {
+                        case += &format!("-{}", set.isa());
+                    }
+                    if *packed {
+                        case += "-packed";
+                    }
+                    ways.push(Way { case, kernels, batch, packed: *packed });
+                }
+            }
+        }
+        ways
     }
 }
 
-/// One matrix shape streaming through the arena.
+/// One matrix shape in one format, streaming through the arena.
 struct Stream<'a> {
-    arena: &'a [f32],
-    matrix: MatrixShape,
-    n_copies: usize,
-    copies_per_pass: usize,
-    next_copy: usize,
-    x: Vec<f32>,
-    out: Vec<f32>,
+    suite: &'a MatvecSuite,
+    name: String,
+    weights: Weights<'a>,
+    ways: Vec<Way>,
 }
 
-impl<'a> Stream<'a> {
-    fn new(arena: &'a [f32], matrix: MatrixShape) -> Self {
-        let n_copies = (arena.len() / matrix.n_weights()).max(1);
-        let wanted = PASS_BYTES.div_ceil(matrix.n_weights() * WEIGHT_BYTES);
-        Self {
-            arena,
-            matrix,
-            n_copies,
-            copies_per_pass: wanted.clamp(1, n_copies),
-            next_copy: 0,
-            x: uniform(matrix.n_cols, 11, 1.0, 1),
-            out: vec![0.0; matrix.n_rows],
-        }
+impl Stream<'_> {
+    fn track(&self) -> Track {
+        Track::new(self.weights.n_copies(), self.weights.copy_bytes())
     }
 
     /// Passes of each kind in an order that turns, so that no kind always meets the same stretch.
-    fn measure(&mut self, pool: &dyn RowPool, budget: Duration) -> Rates {
-        let n_kinds = 1 + ReadPattern::ALL.len();
-        let mut passes = vec![Vec::new(); n_kinds];
-        self.matvec_pass(pool); // warms up
+    fn measure(&self, pool: &dyn RowPool, budget: Duration) -> Rates<'_> {
+        let (mut operands, mut track) = (Operands::new(self), self.track());
+        let packed = self.packed();
+        let mut passes = vec![Vec::new(); self.ways.len()];
+        let mut reads = Reads::new();
+        for way in &self.ways {
+            self.pass(pool, &packed, way, &mut operands, &mut track); // warms up
+        }
+        let n_kinds = self.ways.len() + Reads::N_PATTERNS;
         let start = Instant::now();
-        while passes[0].len() < MIN_PASSES || start.elapsed() < budget {
-            let first = passes[0].len();
-            for kind in (0..n_kinds).map(|kind| (first + kind) % n_kinds) {
-                let rate = match kind.checked_sub(1) {
-                    None => self.matvec_pass(pool),
-                    Some(pattern) => self.read_pass(pool, ReadPattern::ALL[pattern]),
-                };
-                passes[kind].push(rate);
+        for turn in 0.. {
+            if turn >= MIN_PASSES && start.elapsed() >= budget {
+                break;
+            }
+            for kind in (0..n_kinds).map(|kind| (turn + kind) % n_kinds) {
+                match self.ways.get(kind) {
+                    Some(way) => {
+                        let rate = self.pass(pool, &packed, way, &mut operands, &mut track);
+                        passes[kind].push(rate);
+                    }
+                    None => self.read_pass(pool, &mut reads, kind - self.ways.len(), &mut track),
+                }
             }
         }
-        let reads = passes.split_off(1);
-        Rates { matvec: passes.remove(0), reads }
-    }
-
-    /// The elements of the next stretch, in whole matrices.
-    fn next_stretch(&mut self) -> Range<usize> {
-        if self.next_copy + self.copies_per_pass > self.n_copies {
-            self.next_copy = 0;
-        }
-        let first = self.next_copy * self.matrix.n_weights();
-        self.next_copy += self.copies_per_pass;
-        first..first + self.copies_per_pass * self.matrix.n_weights()
+        Rates { ways: &self.ways, passes, reads }
     }
 
     /// Gigabytes per second of matvecs over the next stretch.
-    fn matvec_pass(&mut self, pool: &dyn RowPool) -> f64 {
-        let stretch = &self.arena[self.next_stretch()];
-        let (x, out) = (&self.x, &mut self.out);
-        let n_weights = self.matrix.n_weights();
+    fn pass(
+        &self,
+        pool: &dyn RowPool,
+        packed: &[PackedMatrix],
+        way: &Way,
+        operands: &mut Operands,
+        track: &mut Track,
+    ) -> f64 {
+        let Weights { format, n_rows, n_cols, .. } = self.weights;
+        let kernels = self.suite.kernels[way.kernels];
+        let (x, out) = operands.of(way.batch);
+        let copies = track.next_stretch();
+        let n_bytes = copies.len() * self.weights.copy_bytes();
+        // Where `rowpar::matvec` takes the calling thread alone, so do we.
+        let is_small = self.weights.copy_bytes() < pool.parallel_bytes();
+        let pool: &dyn RowPool = if is_small { &Serial } else { pool };
         let ns = time_ns(|| {
-            for weights in stretch.chunks_exact(n_weights) {
-                rowpar::matvec_rows(pool, weights, x, black_box(&mut *out));
+            for copy in copies {
+                let w = match packed.get(copy).filter(|_| way.packed) {
+                    Some(packed) => packed.as_matrix(),
+                    None => Matrix::new(format, n_rows, n_cols, self.weights.bytes(copy))
+                        .expect("bytes of the shape"),
+                };
+                matvec_batch_with(kernels, pool, w, &x, black_box(&mut *out));
             }
         });
-        (stretch.len() * WEIGHT_BYTES) as f64 / ns
+        n_bytes as f64 / ns
     }
 
-    /// Gigabytes per second of reading the next stretch, partitioned by rows like a matvec.
-    fn read_pass(&mut self, pool: &dyn RowPool, pattern: ReadPattern) -> f64 {
-        let stretch = &self.arena[self.next_stretch()];
-        let n_cols = self.matrix.n_cols;
-        let n_rows = stretch.len() / n_cols;
-        let grain = n_rows.div_ceil(16 * pool.participants());
-        let kernels = Kernels::best();
-        let ns = time_ns(|| {
-            pool.for_each_range(n_rows, grain, &|rows| {
-                let weights = &stretch[rows.start * n_cols..rows.end * n_cols];
-                let matrix = Matrix::from_f32(weights, rows.len(), n_cols).expect("whole rows");
-                black_box(kernels.read_range(matrix.bytes(), pattern));
-            });
-        });
-        (stretch.len() * WEIGHT_BYTES) as f64 / ns
+    fn read_pass(&self, pool: &dyn RowPool, reads: &mut Reads, pattern: usize, track: &mut Track) {
+        let copies = track.next_stretch();
+        reads.pass(pool, self.weights.stretch(copies), pattern);
     }
-}
 
-/// Gigabytes per second, one entry per pass.
-struct Rates {
-    matvec: Vec<f64>,
-    /// One list per pattern of reading.
-    reads: Vec<Vec<f64>>,
-}
+    /// The ceiling alone.
+    fn read(&self, pool: &dyn RowPool, budget: Duration) -> Reads {
+        let (mut reads, mut track) = (Reads::new(), self.track());
+        let start = Instant::now();
+        for turn in 0.. {
+            if turn >= MIN_PASSES && start.elapsed() >= budget {
+                break;
+            }
+            for pattern in 0..Reads::N_PATTERNS {
+                self.read_pass(pool, &mut reads, (turn + pattern) % Reads::N_PATTERNS, &mut track);
+            }
+        }
+        reads
+    }
 
-impl Rates {
-    /// The bandwidth is a median; the per cent are best pass against best pass, as in STREAM: a neighbour
-    /// that takes the memory away for a while only ever makes a pass slower.
-    fn measurements(self, case: &str) -> [Measurement; 3] {
-        let best = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
-        let by_best = |a: &Vec<f64>, b: &Vec<f64>| best(a).total_cmp(&best(b));
-        let ceilings = self.reads.into_iter().max_by(by_best).unwrap_or_default();
-        let ceiling = best(&ceilings);
-        let percent = |rate: &f64| 100.0 * rate / ceiling;
-        let measurement = |metric: &str, unit: &str, value, samples| Measurement {
-            case: case.into(),
-            metric: metric.into(),
-            unit: unit.into(),
-            better: Better::Higher,
-            value,
-            resolution: 0.0,
-            samples,
+    fn measure_product(
+        &self,
+        product: &mut dyn Product,
+        reads: Reads,
+        budget: Duration,
+    ) -> Rates<'_> {
+        let (mut operands, mut track) = (Operands::new(self), self.track());
+        // Whatever the library puts off to the first product of a matrix is none of our time.
+        (0..self.weights.n_copies()).for_each(|copy| operands.multiply(product, copy, 1));
+        let mut passes = vec![Vec::new(); self.ways.len()];
+        let start = Instant::now();
+        for turn in 0.. {
+            if turn >= MIN_PASSES && start.elapsed() >= budget {
+                break;
+            }
+            for kind in (0..self.ways.len()).map(|kind| (turn + kind) % self.ways.len()) {
+                let copies = track.next_stretch();
+                let n_bytes = copies.len() * self.weights.copy_bytes();
+                let batch = self.ways[kind].batch;
+                let ns = time_ns(|| {
+                    copies.for_each(|copy| operands.multiply(product, copy, batch));
+                });
+                passes[kind].push(n_bytes as f64 / ns);
+            }
+        }
+        Rates { ways: &self.ways, passes, reads }
+    }
+
+    /// A packed copy of each matrix, made by all threads, if a way asks for them.
+    fn packed(&self) -> Vec<PackedMatrix> {
+        if !self.ways.iter().any(|way| way.packed) {
+            return Vec::new();
+        }
+        let Weights { format, n_rows, n_cols, .. } = self.weights;
+        let pack = |copy| {
+            let bytes = self.weights.bytes(copy).to_vec();
+            PackedMatrix::from_vec(format, n_rows, n_cols, bytes).expect("bytes of the shape")
         };
-        let percents: Vec<f64> = self.matvec.iter().map(percent).collect();
-        [
-            measurement("bandwidth", "GB/s", median(&self.matvec), self.matvec),
-            measurement("of_ceiling", "%", best(&percents), percents),
-            measurement("read_ceiling", "GB/s", ceiling, ceilings),
-        ]
+        let copies: Vec<usize> = (0..self.weights.n_copies()).collect();
+        let parts = copies.chunks(copies.len().div_ceil(self.suite.n_threads.max(1)));
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = parts
+                .map(|part| scope.spawn(|| part.iter().copied().map(pack).collect::<Vec<_>>()))
+                .collect();
+            let packed = threads.into_iter().map(|thread| thread.join().expect("packing"));
+            packed.flatten().collect()
+        })
+    }
+}
+
+/// Inputs for the largest batch, and room for as many outputs.
+struct Operands {
+    n_rows: usize,
+    n_cols: usize,
+    x: Vec<f32>,
+    quantized: Option<Vec<Q8Activation>>,
+    out: Vec<f32>,
+}
+
+impl Operands {
+    fn new(stream: &Stream<'_>) -> Self {
+        let Weights { format, n_rows, n_cols, .. } = stream.weights;
+        let variants = &stream.suite.variants;
+        let batch = variants.batches.iter().copied().max().unwrap_or(1);
+        let x = uniform(batch * n_cols, 11, 1.0, 1);
+        let quantized = (format.is_block() && variants.input == Input::Q8).then(|| {
+            let quantized = x.chunks_exact(n_cols).map(|x| {
+                let mut quantized = Q8Activation::new();
+                quantized.quantize(x);
+                quantized
+            });
+            quantized.collect()
+        });
+        Self { n_rows, n_cols, x, quantized, out: vec![0.0; batch * n_rows] }
+    }
+
+    fn of(&mut self, batch: usize) -> (Vec<Activation<'_>>, &mut [f32]) {
+        let x = match &self.quantized {
+            Some(quantized) => quantized[..batch].iter().map(Activation::Q8).collect(),
+            None => self.x.chunks_exact(self.n_cols).take(batch).map(Activation::F32).collect(),
+        };
+        (x, &mut self.out[..batch * self.n_rows])
+    }
+
+    fn multiply(&mut self, product: &mut dyn Product, copy: usize, batch: usize) {
+        let (x, out) = (&self.x[..batch * self.n_cols], &mut self.out[..batch * self.n_rows]);
+        product.multiply(copy, x, batch, black_box(out));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TINY: ModelShape = ModelShape {
-        name: "tiny",
-        n_layers: 1,
-        d_model: 8,
-        d_query: 8,
-        d_kv: 4,
-        d_ff: 16,
-        n_vocab: 32,
-    };
-
-    #[test]
-    fn stretches_rotate_through_the_arena() {
-        let arena = vec![0.0; 70];
-        let matrix = MatrixShape { role: "m", n_rows: 4, n_cols: 5 };
-        let mut stream = Stream::new(&arena, matrix);
-        assert_eq!((stream.n_copies, stream.copies_per_pass), (3, 3));
-        stream.copies_per_pass = 2;
-        assert_eq!(stream.next_stretch(), 0..40);
-        assert_eq!(stream.next_stretch(), 0..40, "two copies no longer fit behind the first two");
-        stream.copies_per_pass = 1;
-        assert_eq!(stream.next_stretch(), 40..60);
-        assert_eq!(stream.next_stretch(), 0..20);
-    }
-
-    #[test]
-    fn the_ceiling_is_the_best_pass_of_the_faster_loop() {
-        let reads = vec![vec![10.0, 15.0], vec![16.0, 12.0], vec![9.0, 9.0]];
-        let rates = Rates { matvec: vec![8.0, 12.0], reads };
-        let [bandwidth, percent, ceiling] = rates.measurements("case");
-        assert_eq!((bandwidth.value, ceiling.value, percent.value), (10.0, 16.0, 75.0));
-        assert_eq!(percent.samples, [50.0, 75.0]);
-    }
-
-    #[test]
-    fn every_fused_matrix_is_reported() {
-        let suite = MatvecSuite::new(TINY, 0, 1);
-        assert_eq!(suite.working_set(), 32 * 8 * 4);
-        let report = suite.measure(&rowpar::Serial, Duration::ZERO);
-        assert_eq!(report.measurements.len(), 12);
-        assert_eq!(report.measurements[0].case, "tiny-qkv-16x8");
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::llama::Activations;
-use crate::{Backend, Contender};
+use crate::{Backend, Contender, Variants};
 
 /// A group of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,6 +75,9 @@ pub struct Request {
     pub budget_ms: u64,
     /// Bytes over which the matvec suite rotates its weights.
     pub working_set: usize,
+    /// Formats, batches and the like of the matvec and decode suites.
+    #[serde(default)]
+    pub variants: Variants,
     /// The model's file, and what is done with it; only for its suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRequest>,
@@ -167,6 +170,7 @@ mod tests {
             budget_ms: 250,
             working_set: 1 << 30,
             model: None,
+            variants: Variants::default(),
         };
         let text = serde_json::to_string(&request).unwrap();
         assert!(text.contains(r#""backend":"epoch-spin0""#), "{text}");

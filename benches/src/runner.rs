@@ -1,6 +1,5 @@
 //! What the measuring binaries do: one request in, one JSON document out.
 
-use std::error::Error;
 use std::hint::spin_loop;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -9,10 +8,13 @@ use std::thread;
 use rowpar::{Kernels, RowPool};
 
 use crate::gguf::MappedFile;
+use crate::library::Library;
 use crate::matvec::MatvecSuite;
 use crate::model_suite::ModelSuite;
 use crate::protocol::{ModelRequest, Report, Request, Suite};
-use crate::{Contender, Decode, ModelShape, PoolError, decode_suite, dispatch, round_trip};
+use crate::{
+    Backend, Contender, Decode, ModelShape, PoolError, decode_suite, dispatch, round_trip,
+};
 
 /// What one measurement gives.
 pub type Outcome = Result<Report, String>;
@@ -21,15 +23,17 @@ pub type Outcome = Result<Report, String>;
 pub type Measure<'a> = Box<dyn FnOnce(&dyn RowPool) -> Outcome + Send + 'a>;
 
 /// The body of a measuring binary: reads the request that is its only argument, has the pool built by `with_pool` for the
-/// backend and the number of threads given, and prints the [`Report`], or what went wrong on one line.
+/// backend and the number of threads given, or the library set up by `open`, and prints the [`Report`], or what went wrong on one
+/// line.
 ///
 /// A model's file that the request names is mapped into memory: whoever starts the process sees to it that nobody changes the file
 /// meanwhile.
 pub fn main(
     program: &str,
     with_pool: impl FnOnce(Contender, usize, Measure<'_>) -> Result<Outcome, PoolError>,
+    open: impl FnOnce(Backend, usize) -> Result<Box<dyn Library>, PoolError>,
 ) -> ExitCode {
-    match run(with_pool) {
+    match run(with_pool, open) {
         Ok(json) => {
             println!("{json}");
             ExitCode::SUCCESS
@@ -43,13 +47,19 @@ pub fn main(
 
 fn run(
     with_pool: impl FnOnce(Contender, usize, Measure<'_>) -> Result<Outcome, PoolError>,
-) -> Result<String, Box<dyn Error>> {
+    open: impl FnOnce(Backend, usize) -> Result<Box<dyn Library>, PoolError>,
+) -> Result<String, PoolError> {
     let text = std::env::args().nth(1).ok_or("the request is missing: one JSON object")?;
     let request: Request = serde_json::from_str(&text)?;
     let prepared = Prepared::new(&request)?;
-    let measure: Measure<'_> = Box::new(|pool| prepared.measure(&request, pool));
-    let mut report = with_pool(request.backend, request.threads, measure)
-        .map_err(|error| format!("no pool for {}: {error}", request.backend))??;
+    let (contender, threads) = (request.backend, request.threads);
+    let mut report = if contender.backend().is_library() {
+        prepared.measure_library(&request, || open(contender.backend(), threads))
+    } else {
+        let measure: Measure<'_> = Box::new(|pool| prepared.measure(&request, pool));
+        let outcome = with_pool(contender, threads, measure);
+        outcome.map_err(|error| format!("no pool for {contender}: {error}"))?.map_err(Into::into)
+    }?;
     report.isa = Kernels::best().isa().to_string();
     Ok(serde_json::to_string(&report)?)
 }
@@ -68,20 +78,33 @@ impl Prepared {
         Ok(match request.suite {
             Suite::Dispatch => Self::Dispatch { round_trip_ns: round_trip::measure_ns() },
             Suite::Matvec => {
-                Self::Matvec(MatvecSuite::new(shape, request.working_set, request.threads))
+                let (variants, threads) = (request.variants.clone(), request.threads);
+                Self::Matvec(MatvecSuite::new(shape, variants, request.working_set, threads)?)
             }
             Suite::Decode => {
-                let decode = Decode::new(shape, decode_suite::SEED, request.threads);
+                let format = *request.variants.formats.first().ok_or("no format is given")?;
+                let decode = Decode::new(shape, format, decode_suite::SEED, request.threads);
                 Self::Decode(Box::new(decode))
             }
             Suite::Model => Self::Model(open(request.model.as_ref())?),
         })
     }
 
+    fn measure_library(
+        self,
+        request: &Request,
+        open: impl FnOnce() -> Result<Box<dyn Library>, PoolError>,
+    ) -> Result<Report, PoolError> {
+        match self {
+            Self::Matvec(suite) => suite.measure_library(open, request.budget()),
+            _ => Err(format!("{} is no pool: it runs in the matvec suite", request.backend).into()),
+        }
+    }
+
     fn measure(self, request: &Request, pool: &dyn RowPool) -> Outcome {
         match self {
             Self::Dispatch { round_trip_ns } => Ok(dispatch::measure(pool, request, round_trip_ns)),
-            Self::Matvec(suite) => Ok(suite.measure(pool, request.budget())),
+            Self::Matvec(suite) => suite.measure(pool, request.budget()),
             Self::Decode(mut decode) => decode_suite::measure(&mut decode, pool, request.budget()),
             Self::Model(suite) => suite.measure(pool),
         }

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use rowpar::Format;
+
 /// The sizes that fix every matvec of one decoded token.
 ///
 /// ```
@@ -45,6 +47,34 @@ impl MatrixShape {
     /// Number of weights.
     pub const fn n_weights(self) -> usize {
         self.n_rows * self.n_cols
+    }
+
+    /// The format that this matrix has in a model whose weights are `format`.
+    ///
+    /// That is `format` where a row is whole blocks of it. Elsewhere what llama.cpp's quantizer takes then (`tensor_type_fallback`):
+    /// for `Q4_K`, `Q5_K` and `Q6_K` their relatives with blocks of 32, and `F16` if those do not fit either.
+    ///
+    /// ```
+    /// use rowpar::Format;
+    /// let [qkv, _, down, _] = benches::ModelShape::ALL[0].fused(); // 576 and 1536 columns
+    /// assert_eq!([qkv.stored_as(Format::Q4K), down.stored_as(Format::Q4K)], [Format::Q5_0, Format::Q4K]);
+    /// ```
+    pub fn stored_as(self, format: Format) -> Format {
+        if format.row_bytes(self.n_cols).is_some() {
+            return format;
+        }
+        self.stored_as(match format {
+            Format::Q4K => Format::Q5_0,
+            Format::Q5K => Format::Q5_1,
+            Format::Q6K => Format::Q8_0,
+            _ => Format::F16,
+        })
+    }
+
+    /// Bytes of the matrix in the format that it has in such a model.
+    pub fn n_bytes(self, format: Format) -> usize {
+        let row_bytes = self.stored_as(format).row_bytes(self.n_cols);
+        self.n_rows * row_bytes.expect("rows of whole blocks")
     }
 }
 
@@ -131,6 +161,12 @@ impl ModelShape {
         self.n_layers * self.layer_weights() + self.head().n_weights()
     }
 
+    /// Bytes of these weights in a model whose weights are `format`.
+    pub fn n_bytes(&self, format: Format) -> usize {
+        let layer: usize = self.layer().iter().map(|matrix| matrix.n_bytes(format)).sum();
+        self.n_layers * layer + self.head().n_bytes(format)
+    }
+
     /// Dispatches of one token: one per matrix, or one for QKV and one for gate and up together.
     pub fn n_dispatches(&self, grouped: bool) -> usize {
         self.n_layers * if grouped { 4 } else { 7 } + 1
@@ -169,6 +205,24 @@ mod tests {
             assert_eq!(shape.n_dispatches(false), separate, "{shape}");
             assert_eq!(shape.n_dispatches(true), grouped, "{shape}");
         }
+    }
+
+    #[test]
+    fn bytes_follow_the_format() {
+        // Megabytes of a token of SmolLM2-135M; K-quants fit the 1536 columns of `down` only.
+        let cases = [
+            (Format::F32, 537.9),
+            (Format::Bf16, 269.0),
+            (Format::Q8_0, 142.9),
+            (Format::Q4_0, 75.6),
+            (Format::Q4K, 89.1),
+        ];
+        for (format, megabytes) in cases {
+            let found = ModelShape::ALL[0].n_bytes(format) as f64 / 1e6;
+            assert!((found - megabytes).abs() < 0.1, "{format}: {found} MB");
+        }
+        let odd = MatrixShape { role: "odd", n_rows: 2, n_cols: 5 };
+        assert_eq!((odd.stored_as(Format::Q6K), odd.n_bytes(Format::Q6K)), (Format::F16, 20));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The decode replay gives the bits of a serial loop written from its description, on every backend.
 
 use benches::{Backend, Decode, ModelShape};
+use rowpar::{Format, Matrix, Q8Activation, oracle};
 
 /// Small, but with a gate, an up and a head large enough for a pool to be asked.
 const SHAPE: ModelShape = ModelShape {
@@ -16,16 +17,27 @@ const N_TOKENS: usize = 2;
 
 #[test]
 fn every_backend_gives_the_bits_of_the_plain_loop() {
-    let expected = plain_replay(&Decode::new(SHAPE, 5, 1));
+    every_backend_agrees(Format::F32);
+}
+
+#[test]
+fn blocks_and_their_relatives_do_so_too() {
+    every_backend_agrees(Format::Q8_0);
+    // 64 columns are no whole blocks of it, 4096 are.
+    every_backend_agrees(Format::Q4K);
+}
+
+fn every_backend_agrees(format: Format) {
+    let expected = plain_replay(&Decode::new(SHAPE, format, 5, 1));
     // The peers have the same test in their own package.
     for &backend in Backend::ALL.iter().filter(|backend| !backend.is_peer() && !backend.is_engine())
     {
         for grouped in [false, true] {
-            let mut decode = Decode::new(SHAPE, 5, 2);
+            let mut decode = Decode::new(SHAPE, format, 5, 2);
             let tokens: Vec<usize> = backend
                 .with_pool(3, |pool| (0..N_TOKENS).map(|_| decode.token(pool, grouped)).collect())
                 .unwrap();
-            let what = format!("{backend}, grouped: {grouped}");
+            let what = format!("{format}, {backend}, grouped: {grouped}");
             assert_eq!(tokens, expected.tokens, "{what}");
             assert_eq!(bits(decode.logits()), bits(&expected.logits), "{what}");
             assert_eq!(bits(decode.input()), bits(&expected.x), "{what}");
@@ -35,7 +47,7 @@ fn every_backend_gives_the_bits_of_the_plain_loop() {
 
 #[test]
 fn the_checksum_sees_one_bit_and_reset_goes_back() {
-    let mut decode = Decode::new(SHAPE, 5, 1);
+    let mut decode = Decode::new(SHAPE, Format::Bf16, 5, 1);
     let start = decode.checksum();
     decode.token(&rowpar::Serial, false);
     let first = decode.checksum();
@@ -45,7 +57,7 @@ fn the_checksum_sees_one_bit_and_reset_goes_back() {
     assert_eq!(decode.checksum(), start);
     decode.token(&rowpar::Serial, true);
     assert_eq!(decode.checksum(), first);
-    assert_ne!(Decode::new(SHAPE, 6, 1).checksum(), start);
+    assert_ne!(Decode::new(SHAPE, Format::Bf16, 6, 1).checksum(), start);
 }
 
 struct Replay {
@@ -61,11 +73,11 @@ fn plain_replay(decode: &Decode) -> Replay {
     let mut logits = Vec::new();
     let mut tokens = Vec::new();
     for _ in 0..N_TOKENS {
-        let mut rest = decode.weights();
+        let mut matrices = decode.matrices();
         let mut next = |n_rows: usize, input: &[f32]| {
-            let (weights, behind) = rest.split_at(n_rows * input.len());
-            rest = behind;
-            (matvec(weights, input), weights)
+            let w = matrices.next().unwrap();
+            assert_eq!((w.n_rows(), w.n_cols()), (n_rows, input.len()));
+            (matvec(w, input), w)
         };
         for _ in 0..n_layers {
             let h = scaled(&x);
@@ -86,22 +98,33 @@ fn plain_replay(decode: &Decode) -> Replay {
                 token = row;
             }
         }
-        x = (0..d_model).map(|i| head[token * d_model + i] + 0.25 * h[i]).collect();
+        head.row_to_f32(token, &mut x);
+        (0..d_model).for_each(|i| x[i] += 0.25 * h[i]);
+        assert!(matrices.next().is_none());
         logits = out;
         tokens.push(token);
     }
     Replay { tokens, logits, x }
 }
 
-fn matvec(weights: &[f32], x: &[f32]) -> Vec<f32> {
-    let row = |row: &[f32]| {
+/// Row by row as the oracle of the format has it, and floats by the loop itself.
+fn matvec(w: Matrix<'_>, x: &[f32]) -> Vec<f32> {
+    let mut quantized = Q8Activation::new();
+    quantized.quantize(x);
+    let row = |row: usize| {
+        if w.format().is_block() {
+            let bytes = &w.bytes()[row * w.row_bytes()..][..w.row_bytes()];
+            return oracle::dot_q8(w.format(), bytes, &quantized);
+        }
+        let mut weights = vec![0.0; x.len()];
+        w.row_to_f32(row, &mut weights);
         let mut sum = 0.0;
         for j in 0..x.len() {
-            sum += row[j] * x[j];
+            sum += weights[j] * x[j];
         }
         sum
     };
-    weights.chunks(x.len()).map(row).collect()
+    (0..w.n_rows()).map(row).collect()
 }
 
 fn scaled(input: &[f32]) -> Vec<f32> {

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use benches::llama::Activations;
 use benches::model_suite::{PROMPT, inspect};
 use benches::protocol::{ModelRequest, Report, Request, Suite};
-use benches::{Backend, Contender, ModelShape, Placement};
+use benches::{Backend, Contender, ModelShape, Placement, Variants};
 use common::model::{N_CONTEXT, SmallModel, small_model};
 
 fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
@@ -28,6 +28,7 @@ fn request(contender: Contender, threads: usize, file: &Path, n_tokens: usize) -
         shape: ModelShape::ALL[0].name.into(),
         budget_ms: 0,
         working_set: 0,
+        variants: Variants::default(),
         model: Some(ModelRequest {
             file: file.into(),
             activations: Activations::default(),

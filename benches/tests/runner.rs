@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
 use benches::protocol::{Report, Request, Suite};
-use benches::{Backend, ModelShape};
+use benches::{Backend, ModelShape, Variants};
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bench-runner")).args(arguments).output().unwrap()
@@ -20,6 +20,7 @@ fn a_request_gets_a_report() {
         budget_ms: 0,
         working_set: 0,
         model: None,
+        variants: Variants::default(),
     };
     let output = run(&[&serde_json::to_string(&request).unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::cli::{FuzzOptions, LoomOptions};
 use crate::workspace::{cargo, step};
-use crate::{aarch64, fuzz, loom, macho, sanitize, soak, targets, tidy};
+use crate::{aarch64, fuzz, loom, macho, sanitize, soak, targets, tidy, wasm};
 
 /// One thing that must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,7 @@ pub(crate) enum Step {
     Targets,
     Aarch64,
     Macho,
+    Wasm,
 }
 
 impl Step {
@@ -41,6 +42,7 @@ impl Step {
         Self::Targets,
         Self::Aarch64,
         Self::Macho,
+        Self::Wasm,
     ];
 
     const fn name(self) -> &'static str {
@@ -58,6 +60,7 @@ impl Step {
             Self::Targets => "targets",
             Self::Aarch64 => "aarch64",
             Self::Macho => "macho",
+            Self::Wasm => "wasm",
         }
     }
 
@@ -85,6 +88,7 @@ impl Step {
             Self::Targets => targets::run(),
             Self::Aarch64 => aarch64::run(),
             Self::Macho => macho::run(),
+            Self::Wasm => wasm::run(),
         }
     }
 
@@ -96,6 +100,7 @@ impl Step {
             Self::Targets => targets::require_tools().err(),
             Self::Aarch64 => aarch64::require_tools().err(),
             Self::Macho => macho::require_tools().err(),
+            Self::Wasm => wasm::require_tools().err(),
             _ => None,
         }
     }
@@ -145,7 +150,7 @@ mod tests {
         let error = "deploy".parse::<Step>().unwrap_err();
         assert!(
             error.contains(
-                "fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, macho"
+                "fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, wasm"
             ),
             "{error}"
         );

@@ -7,12 +7,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use benches::llama::Activations;
 use benches::protocol::Suite;
 use benches::{Backend, ModelShape, Placement};
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
 
+use crate::bench::variants::VariantOptions;
 use crate::ci::Step;
 use crate::model;
 
@@ -26,7 +26,7 @@ pub(crate) enum Task {
     /// Measure the backends against each other on this machine.
     Bench(Box<BenchOptions>),
     /// Run what continuous integration runs: fmt, clippy, test, doc, tidy, loom, a short soak and some seconds of fuzzing, tsan,
-    /// asan, targets, aarch64, macho.
+    /// asan, targets, aarch64, macho, wasm.
     Ci(CiOptions),
     /// Check the pool's protocol under loom.
     Loom(LoomOptions),
@@ -44,6 +44,8 @@ pub(crate) enum Task {
     Aarch64,
     /// Link the libraries' test programs for macOS on Apple silicon.
     Macho,
+    /// Run the kernels' tests as WebAssembly, in Node.js.
+    Wasm,
     /// Check the text rules of this workspace.
     Tidy,
     /// Print what this machine looks like and the pool plan, with the reasons.
@@ -67,8 +69,9 @@ pub(crate) struct BenchOptions {
     /// Backends, comma separated: serial, spawn (threads for each job), rayon (called from outside its pool), rayon-inside (the
     /// caller is a worker), epoch, epoch-spin0 (its waiters park at once), epoch-x2 and epoch-x4 (that many times the
     /// participants), and pools of others: original (the pool of cortiq-engine), spindle,
-    /// paralight, chili, and in C libgomp and pthreadpool; and with --model the engine llama.cpp. A peer whose compiler or library is missing is an error that says how
-    /// to install it.
+    /// paralight, chili, and in C libgomp and pthreadpool. In the matvec suite alone also libraries that bring kernels and threads:
+    /// openblas, matrixmultiply, gemm, candle and original-matvec; with --model alone the engine llama.cpp. A peer whose compiler or
+    /// library is missing is an error that says how to install it.
     #[arg(
         long,
         value_name = "LIST",
@@ -94,12 +97,11 @@ pub(crate) struct BenchOptions {
     /// Tokens of the model that each process measures. By default 128, or 32 if quick.
     #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) tokens: Option<u32>,
-    /// What the model's block weights are multiplied with: q8 (eight bits and a scale for 32 values) or f32.
-    #[arg(long, value_name = "INPUT", requires = "model", default_value_t = Activations::default())]
-    pub(crate) input: Activations,
     /// Model shape: SmolLM2-135M, Qwen2.5-0.5B, Llama-3.2-1B. By default the first, and all of them in a full decode.
     #[arg(long, value_name = "NAME")]
     pub(crate) shape: Option<ModelShape>,
+    #[command(flatten)]
+    pub(crate) variants: VariantOptions,
     /// Keep so many busy processes running beside what is measured.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_disturb)]
     pub(crate) disturb: usize,
@@ -110,14 +112,21 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "DIR")]
     pub(crate) baseline: Option<PathBuf>,
     /// Measure nothing: check that this folder has whole results of the suites and backends given.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "tokens", "threads", "shape", "disturb", "out", "baseline"])]
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = [
+            "quick", "tokens", "threads", "shape", "disturb", "out", "baseline", "formats", "batches", "isas", "input", "packed",
+            "working_set",
+        ]
+    )]
     pub(crate) check: Option<PathBuf>,
 }
 
 /// What `ci` can be told.
 #[derive(Debug, Args)]
 pub(crate) struct CiOptions {
-    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, macho. All if none is named.
+    /// Steps to run: fmt, clippy, test, doc, tidy, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, wasm. All if none is named.
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<Step>,
 }
@@ -186,7 +195,7 @@ pub(crate) fn parse() -> anyhow::Result<Task> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let tasks =
-                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, tidy, topology and model";
+                "bench, ci, loom, soak, fuzz, tsan, asan, targets, aarch64, macho, wasm, tidy, topology and model";
             UsageError(format!("no task named; the tasks are {tasks}")).into()
         }
         _ => UsageError(one_line(&error.to_string())).into(),

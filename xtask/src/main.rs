@@ -1,5 +1,5 @@
 //! The tasks of this workspace: `cargo xtask bench`, `ci`, `loom`, `soak`, `fuzz`, `tsan`, `asan`, `targets`,
-//! `aarch64`, `macho`, `tidy`, `topology`, `model`.
+//! `aarch64`, `macho`, `wasm`, `tidy`, `topology`, `model`.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ mod soak;
 mod targets;
 mod tidy;
 mod topology;
+mod wasm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Ok(Task::Targets) => targets::run(),
         Ok(Task::Aarch64) => aarch64::run(),
         Ok(Task::Macho) => macho::run(),
+        Ok(Task::Wasm) => wasm::run(),
         Ok(Task::Tidy) => tidy::run(),
         Ok(Task::Topology) => topology::run(),
         Ok(Task::Model { name }) => model::run(name),

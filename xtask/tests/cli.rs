@@ -24,7 +24,7 @@ fn path(path: &Path) -> &str {
 
 #[test]
 fn mistakes_in_the_arguments() {
-    let cases: [&[&str]; 29] = [
+    let cases: [&[&str]; 37] = [
         &[],
         &["benhc"],
         &["bench", "latency"],
@@ -45,9 +45,17 @@ fn mistakes_in_the_arguments() {
         &["bench", "--backends", "llama.cpp"],
         &["bench", "decode", "--model"],
         &["bench", "decode", "--model", "f", "--tokens", "0"],
-        &["bench", "decode", "--model", "f", "--input", "q4"],
         &["bench", "matvec", "--model", "f"],
+        &["bench", "--model", "f", "--format", "Q8_0"],
         &["bench", "--unknown"],
+        &["bench", "--format", "Q9_9"],
+        &["bench", "--batch", "0"],
+        &["bench", "--kernel", "abacus"],
+        &["bench", "--input", "q4"],
+        &["bench", "--working-set", "much"],
+        &["bench", "dispatch", "--backends", "openblas"],
+        &["bench", "matvec", "--backends", "openblas", "--format", "Q8_0"],
+        &["bench", "matvec", "--backends", "gemm", "--packed"],
         &["bench", "--quick", "--check", "."],
         &["ci", "now"],
         &["loom", "--mutants", "no_wakeup_is_lost"],
@@ -66,6 +74,8 @@ fn the_line_names_what_would_have_been_right() {
     assert!(refusal(&["bench", "--backends", "tbb"]).contains("epoch-spin0"));
     assert!(refusal(&["bench", "--placement", "pinned"]).contains("one-per-core"));
     assert!(refusal(&["bench", "--shape", "gpt-2"]).contains("Llama-3.2-1B"));
+    assert!(refusal(&["bench", "--format", "Q9_9"]).contains("Q6_K"));
+    assert!(refusal(&["bench", "--kernel", "abacus"]).contains("scalar"));
     assert!(refusal(&["bench", "--threads", "0"]).contains("at least 1 thread"));
 }
 

@@ -1,6 +1,7 @@
-//! Pools that others wrote, behind [`rowpar::RowPool`]: what the pools of this workspace are measured against.
+//! Pools that others wrote, behind [`rowpar::RowPool`], and libraries that multiply matrices with threads of their own: what this
+//! workspace is measured against.
 //!
-//! Each is used as its documentation advises for a parallel loop. The rows of a job are handed to it in units of the job's grain,
+//! Each pool is used as its documentation advises for a parallel loop. The rows of a job are handed to it in units of the job's grain,
 //! and the units in tiles, some 16 for each thread; `original` cuts them up by itself. Several parts are one dispatch for all.
 //!
 //! ```
@@ -10,6 +11,8 @@
 
 mod calls;
 mod gate;
+mod library;
 mod pool;
 
+pub use self::library::open_library;
 pub use self::pool::{missing, with_pool};

@@ -15,7 +15,9 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("--busy") {
         runner::busy();
     }
-    runner::main("bench-runner", |contender, threads, measure| {
-        contender.with_pool(threads, measure)
-    })
+    runner::main(
+        "bench-runner",
+        |contender, threads, measure| contender.with_pool(threads, measure),
+        |backend, _| Err(format!("{backend} is built by the package in benches/peers").into()),
+    )
 }

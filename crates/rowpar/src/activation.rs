@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::kernel::DefaultFpEnv;
+use crate::Kernels;
 
 /// Values of a block of a quantized input.
 pub(crate) const ACTIVATION_BLOCK: usize = 32;
@@ -11,8 +11,8 @@ pub(crate) const ACTIVATION_BLOCK: usize = 32;
 const Q_MAX: f32 = 127.0;
 /// Blocks without a larger magnitude are zero: below it, `127 / amax` is no longer a finite float.
 const TINY: f32 = f32::from_bits((127 - 100) << 23); // 2^-100
-/// Added to and subtracted from a value within ±2^22, it leaves the nearest integer, ties to even: on every CPU, by
-/// IEEE arithmetic alone.
+/// Added to a value within ±2^22, it leaves the nearest integer in the lowest bits, ties to even: on every CPU, by IEEE
+/// arithmetic alone.
 const ROUND: f32 = 12_582_912.0; // 1.5 * 2^23
 
 /// An input of a matvec.
@@ -109,17 +109,10 @@ impl Q8Activation {
     ///
     /// Works under the default floating-point environment, whatever the thread has set.
     pub fn quantize(&mut self, x: &[f32]) {
-        let _env = DefaultFpEnv::enter();
         self.values.clear();
         self.values.extend_from_slice(x);
-        self.blocks.clear();
-        let (blocks, rest) = x.as_chunks::<ACTIVATION_BLOCK>();
-        self.blocks.extend(blocks.iter().map(Q8Block::of));
-        if !rest.is_empty() {
-            let mut last = [0.0; ACTIVATION_BLOCK];
-            last[..rest.len()].copy_from_slice(rest);
-            self.blocks.push(Q8Block::of(&last));
-        }
+        self.blocks.resize(x.len().div_ceil(ACTIVATION_BLOCK), Q8Block::ZERO);
+        Kernels::best().quantize(x, &mut self.blocks);
     }
 
     /// The number of values.
@@ -152,25 +145,35 @@ impl Q8Activation {
 }
 
 impl Q8Block {
-    fn of(x: &[f32; ACTIVATION_BLOCK]) -> Self {
+    const ZERO: Self = Self { q: [0; ACTIVATION_BLOCK], scale: 0.0, sum: 0.0, half_sums: [0.0; 2] };
+
+    /// Plain loops, which the compiler turns into vectors where it is called.
+    #[inline(always)]
+    pub(crate) fn of(x: &[f32; ACTIVATION_BLOCK]) -> Self {
         // Magnitudes as integers are in the order of the floats, with infinity and NaN at the end.
-        let largest = x.iter().fold(0, |largest, x| largest.max(x.to_bits() & 0x7fff_ffff));
-        let amax = f32::from_bits(largest);
-        if !amax.is_finite() {
-            return Self {
-                q: [0; ACTIVATION_BLOCK],
-                scale: f32::NAN,
-                sum: 0.0,
-                half_sums: [0.0; 2],
-            };
+        let mut largest = 0;
+        for x in x {
+            largest = largest.max(x.to_bits() & 0x7fff_ffff);
         }
-        if amax < TINY {
-            return Self { q: [0; ACTIVATION_BLOCK], scale: 0.0, sum: 0.0, half_sums: [0.0; 2] };
+        let amax = f32::from_bits(largest);
+        if !amax.is_finite() || amax < TINY {
+            let scale = if amax.is_finite() { 0.0 } else { f32::NAN };
+            return Self { q: [0; ACTIVATION_BLOCK], scale, sum: 0.0, half_sums: [0.0; 2] };
         }
         let factor = Q_MAX / amax;
-        let q = x.map(|x| ((x * factor + ROUND) - ROUND).clamp(-Q_MAX, Q_MAX) as i8);
-        let sum = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>() as f32;
-        let half_sums = [sum(&q[..16]), sum(&q[16..])];
+        let mut q = [0; ACTIVATION_BLOCK];
+        for (q, x) in q.iter_mut().zip(x) {
+            // The sum's lowest bits are the integer, which is within ±127: no value is larger than `amax`.
+            *q = (x * factor + ROUND).to_bits() as i8;
+        }
+        let mut half_sums = [0.0; 2];
+        for (sum, q) in half_sums.iter_mut().zip(q.as_chunks::<16>().0) {
+            let mut integer = 0;
+            for q in q {
+                integer += i32::from(*q);
+            }
+            *sum = integer as f32;
+        }
         Self { q, scale: amax / Q_MAX, sum: half_sums[0] + half_sums[1], half_sums }
     }
 }
@@ -187,9 +190,9 @@ mod tests {
 
     #[test]
     fn the_rounding_constant_agrees_with_round_ties_even() {
-        for step in -2600..=2600 {
+        for step in -2549..=2549 {
             let x = step as f32 / 20.0;
-            assert_eq!((x + ROUND) - ROUND, x.round_ties_even(), "{x}");
+            assert_eq!((x + ROUND).to_bits() as i8, x.round_ties_even() as i8, "{x}");
         }
     }
 
@@ -218,6 +221,27 @@ mod tests {
             let sum = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>() as f32;
             assert_eq!(block.half_sums, [sum(&block.q[..16]), sum(&block.q[16..])]);
             assert_eq!(block.sum, sum(&block.q));
+        }
+    }
+
+    #[test]
+    fn every_set_of_kernels_quantizes_the_same() {
+        // Any bits at all, and values of about one size: a last block that is not full, too.
+        let bits = (1..3000_u32).map(|i| i.wrapping_mul(0x9e37_79b9));
+        let any: Vec<f32> = bits.clone().map(f32::from_bits).collect();
+        let tame: Vec<f32> = bits.map(|bits| bits as i32 as f32 * 1e-9).collect();
+        for x in [&any[..], &tame[..], &any[..1], &tame[..31], &tame[..32], &[]] {
+            let quantized = quantized(x);
+            for kernels in Kernels::supported() {
+                let mut blocks = vec![Q8Block::ZERO; quantized.blocks().len()];
+                kernels.quantize(x, &mut blocks);
+                for (found, expected) in blocks.iter().zip(quantized.blocks()) {
+                    assert_eq!(found.q, expected.q, "{}", kernels.isa());
+                    assert_eq!((found.sum, found.half_sums), (expected.sum, expected.half_sums));
+                    let same_nan = found.scale.is_nan() && expected.scale.is_nan();
+                    assert!(same_nan || found.scale.to_bits() == expected.scale.to_bits());
+                }
+            }
         }
     }
 }

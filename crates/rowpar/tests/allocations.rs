@@ -7,7 +7,8 @@ use std::{
 };
 
 use rowpar::{
-    Kernels, Matrix, Matvec, RowPool, Serial, matvec_many, matvec_many_with, matvec_rows,
+    Activation, Format, Kernels, Matrix, Matvec, PackedMatrix, Q8Activation, RowPool, Serial,
+    matvec, matvec_batch, matvec_batch_with, matvec_many, matvec_many_with, matvec_rows,
     matvec_rows_with, matvec_rows2, matvec_rows2_with,
 };
 
@@ -59,7 +60,61 @@ fn products_on(pool: &(impl RowPool + ?Sized)) -> usize {
         matvec_many_with(kernels, pool, &mut products);
     };
     run(); // the pool may set something up
-    count(run)
+    count(run) + formats_on(pool)
+}
+
+/// Every format, as it lies and packed, for batches of both kinds of input.
+fn formats_on(pool: &(impl RowPool + ?Sized)) -> usize {
+    let mut n_allocations = 0;
+    for format in Format::ALL {
+        let n_cols = 2 * format.block_len().max(32);
+        let bytes = format.quantize(&vec![0.5; 200 * n_cols]).expect("whole blocks");
+        let plain = Matrix::new(*format, 200, n_cols, &bytes).expect("the shape");
+        let packed = PackedMatrix::new(plain);
+        let x = vec![1.0; n_cols];
+        let mut quantized = Q8Activation::new();
+        quantized.quantize(&x);
+        let (floats, quantized) = (Activation::F32(&x), Activation::Q8(&quantized));
+        let batch = [floats, quantized, quantized, floats, floats, floats, floats, floats, floats];
+        let mut out = vec![0.0; 200 * batch.len()];
+        let mut run = || {
+            for w in [plain, packed.as_matrix()] {
+                matvec(pool, w, quantized, &mut out[..200]);
+                matvec_batch(pool, w, &batch, &mut out);
+                for kernels in [Kernels::for_isa(rowpar::Isa::Scalar), Some(Kernels::best())] {
+                    matvec_batch_with(kernels.expect("has been seen"), pool, w, &batch, &mut out);
+                }
+            }
+        };
+        run(); // the pool may set something up
+        n_allocations += count(run);
+    }
+    n_allocations
+}
+
+#[test]
+fn inputs_are_quantized_in_the_memory_that_is_there() {
+    let x = vec![1.0; 1000];
+    let mut quantized = Q8Activation::new();
+    assert!(count(|| quantized.quantize(&x)) > 0);
+    let again = count(|| {
+        for len in [1000, 0, 31, 999, 1000] {
+            quantized.quantize(&x[..len]);
+        }
+    });
+    assert_eq!(again, 0);
+}
+
+#[test]
+fn packing_in_place_takes_a_tile_at_most() {
+    for format in Format::ALL {
+        let n_cols = format.block_len();
+        let bytes = format.quantize(&vec![0.5; 64 * n_cols]).expect("whole blocks");
+        let mut packed = None;
+        let n = count(|| packed = PackedMatrix::from_vec(*format, 64, n_cols, bytes).ok());
+        assert!(n <= 1 && packed.is_some(), "{format}: {n}");
+        assert_eq!(count(|| _ = black_box(packed.as_ref().map(PackedMatrix::as_matrix))), 0);
+    }
 }
 
 #[test]

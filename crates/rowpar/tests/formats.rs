@@ -138,8 +138,8 @@ fn kernels_at_every_boundary(format: Format) {
             let bits = if turn % 8 == 7 { Bits::Wild } else { Bits::Tame };
             let case = Case::new(format, n_rows, n_cols, MAX_BATCH, bits);
             for kernels in Kernels::supported() {
-                // Large ones take one batch each, in turn; small ones all of them.
-                let is_small = n_rows * n_cols <= 33 * format.block_len().max(17);
+                // Small matrices take every batch; large ones take one each, in turn.
+                let is_small = n_rows * n_cols <= 133 * format.block_len().max(17);
                 let batches =
                     if is_small { BATCHES } else { &BATCHES[turn % BATCHES.len()..][..1] };
                 for &n_inputs in batches {
@@ -158,11 +158,10 @@ fn on_every_pool(format: Format) {
     for (n_rows, n_cols) in
         [(1, 2 * unit), (16, unit), (33, 3 * unit), (203, unit), (330, 37 * unit)]
     {
-        let n_cols = if format.block_len() == 256 { n_cols.min(512) } else { n_cols };
-        let case = Case::new(format, n_rows, n_cols, 3, Bits::Tame);
+        let case = Case::new(format, n_rows, n_cols.min(512), 9, Bits::Tame);
         for (name, pool) in &pools {
-            for kernels in [Kernels::supported()[0], Kernels::best()] {
-                for n_inputs in 1..=3 {
+            for kernels in Kernels::supported() {
+                for n_inputs in [1, 2, 9] {
                     case.check(kernels, &**pool, n_inputs, name);
                 }
             }

@@ -51,7 +51,7 @@ fn rounds_around_each_middle(round: fn(f32) -> u16, widen: fn(u16) -> f32, infin
         let gap =
             if high == infinity { widen(low) - widen(low - 1) } else { widen(high) - widen(low) };
         let middle = if gap / 2.0 > 0.0 { widen(low) + gap / 2.0 } else { continue };
-        let even = if low % 2 == 0 { low } else { high };
+        let even = if low.is_multiple_of(2) { low } else { high };
         let below = f32::from_bits(middle.to_bits() - 1);
         let above = f32::from_bits(middle.to_bits() + 1);
         for (value, expected) in [(below, low), (middle, even), (above, high)] {
@@ -92,7 +92,10 @@ fn binary16_is_the_one_that_is_nearest_by_exact_arithmetic() {
         let neighbours = [found.wrapping_sub(1), found + 1];
         for other in neighbours.into_iter().filter(|other| from_f16(*other).is_finite()) {
             let (mine, its) = (distance(found), distance(other));
-            assert!(mine < its || (mine == its && found.is_multiple_of(2)), "{value:e} became {found:#06x}");
+            assert!(
+                mine < its || (mine == its && found.is_multiple_of(2)),
+                "{value:e} became {found:#06x}"
+            );
         }
     }
 }

@@ -36,6 +36,9 @@ impl Binaries {
         let manifest = workspace::root().join("benches").join("peers").join("Cargo.toml");
         let mut command = cargo_build();
         command.arg("--manifest-path").arg(manifest);
+        if wanted.contains(&Backend::Candle) {
+            command.args(["--features", "candle"]);
+        }
         // A folder of its own, so that neither build throws out what the other has made.
         command.arg("--target-dir").arg(workspace::target_dir()?.join("peers"));
         let peers = build("peer-runner", &mut command)?;

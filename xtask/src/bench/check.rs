@@ -60,7 +60,10 @@ fn expected(suite: Suite, threads: usize) -> Vec<(String, &'static str)> {
             &["-qkv-", "-gate_up-", "-down-", "-head-"],
             &["bandwidth", "of_ceiling", "read_ceiling"],
         ),
-        Suite::Decode => each(&["-separate", "-grouped"], &["tokens_per_s"]),
+        Suite::Decode => each(
+            &["-separate", "-grouped"],
+            &["tokens_per_s", "bandwidth", "of_ceiling", "read_ceiling"],
+        ),
         // Whatever the file is called.
         Suite::Model => each(&[""], &["tokens_per_s", "bandwidth", "of_ceiling", "dispatches"]),
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | settings from the options; out folder and baseline checked before anything is measured | `settings.rs` |
 //! | the model's file of a decode, if there is one | `model.rs` |
+//! | formats, batches, kernels and the like | `variants.rs` |
 //! | what this machine is, and what others did on it meanwhile | `machine.rs`, `neighbours.rs` |
 //! | the measuring programs, built or found, and run | `binaries.rs`, `llama_cpp.rs`, `runner.rs` |
 //! | busy processes beside them, where that is asked for | `disturb.rs` |
@@ -37,6 +38,7 @@ mod settings;
 mod stats;
 mod table;
 mod terminal;
+pub(crate) mod variants;
 
 use std::fs;
 

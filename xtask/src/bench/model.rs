@@ -1,8 +1,8 @@
 //! The model's file of a decode: what is asked of it, and whether it can be measured at all.
 
-use benches::Contender;
 use benches::model_suite::{self, ModelFacts, PROMPT};
 use benches::protocol::{ModelRequest, Suite};
+use benches::{Contender, Input};
 
 use super::settings::unique;
 use crate::cli::{BenchOptions, UsageError};
@@ -28,7 +28,7 @@ impl Model {
         let facts = model_suite::inspect(file, n_tokens).map_err(UsageError)?;
         let request = ModelRequest {
             file: file.clone(),
-            activations: options.input,
+            activations: options.variants.input.unwrap_or(Input::Q8).into(),
             prompt: PROMPT.into(),
             n_tokens: facts.n_tokens,
         };
@@ -48,8 +48,7 @@ impl Model {
 
     /// The options that ask for the same again.
     pub(crate) fn words(&self) -> String {
-        let ModelRequest { file, activations, n_tokens, .. } = &self.request;
-        format!("--model {} --tokens {n_tokens} --input {activations}", file.display())
+        format!("--model {} --tokens {}", self.request.file.display(), self.request.n_tokens)
     }
 }
 
@@ -70,6 +69,13 @@ pub(crate) fn suites(options: &BenchOptions) -> Result<Vec<Suite>, UsageError> {
     let named = if options.suites.is_empty() { &[Suite::Decode][..] } else { &options.suites };
     if !named.contains(&Suite::Decode) {
         return wrong("--model is for decode, which is not among the suites".into());
+    }
+    if let Some(format) =
+        options.variants.formats.first().filter(|_| !named.contains(&Suite::Matvec))
+    {
+        return wrong(format!(
+            "--format {format} means nothing to a model's file, which has its own"
+        ));
     }
     if let Some((engine, suite)) = engine.zip(named.iter().find(|suite| **suite != Suite::Decode)) {
         return wrong(format!("{engine} decodes a model's file, and runs no {suite}"));

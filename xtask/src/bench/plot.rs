@@ -14,7 +14,7 @@ use super::results::Row;
 use super::section::Section;
 
 const WIDTH: u32 = 880;
-const LABELS_WIDTH: u32 = 165;
+const LABELS_WIDTH: u32 = 230;
 const AXIS_HEIGHT: u32 = 30;
 const BAR_HEIGHT: u32 = 17;
 const GROUP_GAP: u32 = 12;
@@ -58,6 +58,11 @@ const fn color_of(backend: Backend) -> RGBColor {
         Backend::Libgomp => RGBColor(120, 120, 220),
         Backend::Pthreadpool => RGBColor(150, 100, 60),
         Backend::LlamaCpp => RGBColor(230, 190, 60),
+        Backend::Openblas => RGBColor(90, 110, 200),
+        Backend::Matrixmultiply => RGBColor(205, 145, 90),
+        Backend::Gemm => RGBColor(80, 160, 200),
+        Backend::Candle => RGBColor(215, 110, 50),
+        Backend::OriginalMatvec => RGBColor(170, 70, 100),
     }
 }
 

@@ -186,6 +186,7 @@ fn command(settings: &Settings) -> String {
     }
     words.extend(spin(settings));
     words.extend(settings.model.iter().map(Model::words));
+    words.extend(settings.variants.words());
     if settings.disturb > 0 {
         words.push(format!("--disturb {}", settings.disturb));
     }
@@ -216,10 +217,10 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use benches::llama::Activations;
     use benches::{Backend, Placement};
 
     use super::super::results::tests::example;
+    use super::super::variants::VariantOptions;
     use super::*;
     use crate::cli::BenchOptions;
 
@@ -239,7 +240,7 @@ mod tests {
             spin: vec![0, 4000],
             model: None,
             tokens: None,
-            input: Activations::default(),
+            variants: VariantOptions::default(),
             out: Some(folder.path().to_owned()),
             baseline: None,
             check: None,

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
+use benches::library;
 use benches::protocol::{Report, Request};
 
 use super::binaries::Binaries;
@@ -22,6 +23,9 @@ pub(crate) fn run(binaries: &Binaries, request: &Request) -> anyhow::Result<Repo
     let what = format!("{} on {}", request.suite, request.backend);
     let mut command = binaries.of(request.backend.backend())?;
     command.arg(serde_json::to_string(request)?);
+    if request.backend.backend().is_library() {
+        command.envs(library::environment(request.threads));
+    }
     let patience = if request.model.is_some() { MODEL_PATIENCE } else { PATIENCE };
     let output = output_within(&mut command, patience + request.budget())
         .with_context(|| format!("measuring {what}"))?;

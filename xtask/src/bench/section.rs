@@ -41,9 +41,24 @@ const SHOWN: &[Shown] = &[
         title: "matvec: per cent of what the same threads can read",
     },
     Shown {
+        suite: Suite::Matvec,
+        metric: "batch_cost",
+        title: "matvec: time of so many inputs over the time of one (lower is better)",
+    },
+    Shown {
+        suite: Suite::Matvec,
+        metric: "packing_gain",
+        title: "matvec: speed of packed tiles over that of rows (higher is better)",
+    },
+    Shown {
         suite: Suite::Decode,
         metric: "tokens_per_s",
         title: "decode: tokens per second (higher is better)",
+    },
+    Shown {
+        suite: Suite::Decode,
+        metric: "of_ceiling",
+        title: "decode: per cent of what the same threads can read",
     },
 ];
 

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::ensure;
-use benches::protocol::{Request, Suite};
-use benches::{Backend, Contender, ModelShape};
+use benches::protocol::{ModelRequest, Request, Suite};
+use benches::{Backend, Contender, ModelShape, Variants};
+use rowpar::Format;
 
 use super::machine;
 use super::model::{self, Model};
 use super::results::Results;
+use super::variants::VariantOptions;
 use crate::cli::{BenchOptions, UsageError};
 use crate::workspace;
 
@@ -33,6 +35,8 @@ pub(crate) struct Settings {
     /// What is measured in each round, in this order.
     pub(crate) tasks: Vec<Task>,
     pub(crate) pace: Pace,
+    /// Formats, batches and the like as they were asked for.
+    pub(crate) variants: VariantOptions,
     /// What had to be left out, and other remarks for the reader.
     pub(crate) notes: Vec<String>,
 }
@@ -42,17 +46,20 @@ pub(crate) struct Settings {
 pub(crate) struct Task {
     pub(crate) suite: Suite,
     pub(crate) shape: ModelShape,
+    /// Of the weights of a decode.
+    pub(crate) format: Format,
     pub(crate) budget_ms: u64,
     pub(crate) working_set: usize,
 }
 
 impl fmt::Display for Task {
-    /// Such as `decode SmolLM2-135M`; a dispatch has no shape.
+    /// Such as `decode SmolLM2-135M Q8_0`; a dispatch has no shape.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.suite {
             Suite::Dispatch => self.suite.fmt(f),
             Suite::Model => f.write_str("decode of the file"),
-            Suite::Matvec | Suite::Decode => write!(f, "{} {}", self.suite, self.shape),
+            Suite::Matvec => write!(f, "{} {}", self.suite, self.shape),
+            Suite::Decode => write!(f, "{} {} {}", self.suite, self.shape, self.format),
         }
     }
 }
@@ -91,12 +98,19 @@ impl Settings {
         let baseline = options.baseline.as_deref().map(Results::load).transpose()?;
         let mut notes: Vec<String> = model.iter().map(Model::note).collect();
         let shapes = shapes(options.shape, options.quick);
-        let memory = machine::available_memory();
-        let mut tasks = tasks(&suites, &shapes, options.quick, memory, &mut notes);
+        let backends = unique(&options.backends);
+        options.variants.check(&suites, &backends)?;
+        let mut tasks = tasks(&suites, &shapes, options.quick, &options.variants);
         if let Some(model) = &model {
             let of_file = tasks.iter_mut().filter(|task| task.suite == Suite::Model);
             of_file.for_each(|task| task.working_set = model.facts.bytes_per_token);
         }
+        keep_fitting(
+            &mut tasks,
+            machine::available_memory(),
+            n_arenas(&backends, &options.variants),
+            &mut notes,
+        );
         if options.disturb > 0 {
             notes.push(format!("busy processes beside everything measured: {}", options.disturb));
         }
@@ -111,6 +125,7 @@ impl Settings {
             model,
             tasks,
             pace: Pace::new(options.quick),
+            variants: options.variants,
             notes,
         })
     }
@@ -126,19 +141,29 @@ impl Settings {
     pub(crate) fn cache_notes(&self, last_level_cache_mib: Option<f64>) -> Vec<String> {
         let Some(cache) = last_level_cache_mib else { return Vec::new() };
         let weights = self.tasks.iter().filter(|task| task.suite != Suite::Dispatch);
-        let small = weights.filter(|task| ((task.memory() / MIB) as f64) < 2.0 * cache);
+        let small = weights.filter(|task| ((task.weights() / MIB) as f64) < 2.0 * cache);
         let note = |task: &Task| {
             format!(
                 "{task} goes round in {} MiB of weights beside a last-level cache of {cache} MiB: part of them may be \
                  read from the cache",
-                task.memory() / MIB
+                task.weights() / MIB
             )
         };
         small.map(note).collect()
     }
 
+    fn backends(&self) -> Vec<Backend> {
+        unique(&self.contenders.iter().map(|contender| contender.backend()).collect::<Vec<_>>())
+    }
+
     /// The order to the measuring process.
     pub(crate) fn request(&self, task: Task, contender: Contender) -> Request {
+        let variants = match task.suite {
+            Suite::Matvec => self.variants.matvec(self.quick, &self.backends()),
+            Suite::Dispatch | Suite::Decode | Suite::Model => {
+                Variants { formats: vec![task.format], ..Variants::default() }
+            }
+        };
         Request {
             suite: task.suite,
             backend: contender,
@@ -146,13 +171,14 @@ impl Settings {
             shape: task.shape.name.into(),
             budget_ms: task.budget_ms,
             working_set: task.working_set,
-            model: self
-                .model
-                .as_ref()
-                .filter(|_| task.suite == Suite::Model)
-                .map(|m| m.request.clone()),
+            variants,
+            model: self.model.as_ref().filter(|_| task.suite == Suite::Model).map(request_of),
         }
     }
+}
+
+fn request_of(model: &Model) -> ModelRequest {
+    model.request.clone()
 }
 
 fn shapes(chosen: Option<ModelShape>, quick: bool) -> Vec<ModelShape> {
@@ -163,44 +189,78 @@ fn shapes(chosen: Option<ModelShape>, quick: bool) -> Vec<ModelShape> {
     }
 }
 
-/// The tasks of a round: decode once per shape that fits the memory, the others once. Matvecs of one shape
-/// already come in four sizes; `--shape` chooses another.
+/// The tasks of a round: decode once per shape and format, the others once. Matvecs of one shape already come in four
+/// sizes; `--shape` chooses another.
 fn tasks(
     suites: &[Suite],
     shapes: &[ModelShape],
     quick: bool,
-    memory: Option<usize>,
-    notes: &mut Vec<String>,
+    variants: &VariantOptions,
 ) -> Vec<Task> {
-    let budget_ms = if quick { 300 } else { 600 };
-    let working_set = if quick { 512 * MIB } else { 1024 * MIB };
+    let usual_set = if quick { 512 * MIB } else { 1024 * MIB };
+    let working_set = variants.working_set.unwrap_or(usual_set);
     let mut tasks = Vec::new();
     for &suite in suites {
-        for &shape in if suite == Suite::Decode { shapes } else { &shapes[..1] } {
-            let task = Task { suite, shape, budget_ms, working_set };
-            match memory {
-                Some(memory) if task.memory() > memory / 10 * 9 => notes.push(format!(
-                    "{suite} of {shape} was left out: it needs {} MiB of memory and {} MiB are free",
-                    task.memory() / MIB,
-                    memory / MIB
-                )),
-                _ => tasks.push(task),
+        let budget_ms = match (suite, quick) {
+            (Suite::Matvec, _) => matvec_ms(quick, variants),
+            (_, true) => 300,
+            (_, false) => 600,
+        };
+        let task = |shape, format| Task { suite, shape, format, budget_ms, working_set };
+        match suite {
+            Suite::Dispatch | Suite::Matvec | Suite::Model => {
+                tasks.push(task(shapes[0], Format::F32))
             }
+            Suite::Decode => tasks.extend(shapes.iter().flat_map(|&shape| {
+                variants.decode().into_iter().map(move |format| task(shape, format))
+            })),
         }
     }
     tasks
 }
 
+/// Milliseconds for all formats and ways: more of them need more turns.
+fn matvec_ms(quick: bool, options: &VariantOptions) -> u64 {
+    let Variants { formats, batches, isas, packed, .. } = options.matvec(quick, &[]);
+    let ways = batches.len() * isas.len().max(1) * if packed { 2 } else { 1 };
+    let each = if quick { 120 } else { 500 };
+    each * formats.len() as u64 * ways.max(2) as u64 / 2
+}
+
+/// How often a matvec process may hold its weights: packed tiles are copies, and candle makes two of its own.
+fn n_arenas(backends: &[Backend], variants: &VariantOptions) -> usize {
+    1 + usize::from(variants.packed) + 2 * usize::from(backends.contains(&Backend::Candle))
+}
+
+/// Leaves tasks out that need more memory than there is, with a note.
+fn keep_fitting(
+    tasks: &mut Vec<Task>,
+    memory: Option<usize>,
+    n_arenas: usize,
+    notes: &mut Vec<String>,
+) {
+    let Some(memory) = memory else { return };
+    tasks.retain(|task| {
+        let needed = if task.suite == Suite::Matvec { n_arenas } else { 1 } * task.weights();
+        let fits = needed <= memory / 10 * 9;
+        if !fits {
+            notes.push(format!(
+                "{task} was left out: it needs {} MiB of memory and {} MiB are free",
+                needed / MIB,
+                memory / MIB
+            ));
+        }
+        fits
+    });
+}
+
 impl Task {
-    /// Bytes a measuring process will hold.
-    fn memory(self) -> usize {
-        let head = 4 * self.shape.head().n_weights();
+    /// Bytes of weights that a measuring process goes round in.
+    fn weights(self) -> usize {
         match self.suite {
             Suite::Dispatch => 0,
-            Suite::Matvec => self.working_set.max(head),
-            Suite::Decode => 4 * self.shape.n_weights(),
-            // Mapped, and shared by all processes.
-            Suite::Model => self.working_set,
+            Suite::Matvec | Suite::Model => self.working_set,
+            Suite::Decode => self.shape.n_bytes(self.format),
         }
     }
 }
@@ -245,17 +305,32 @@ mod tests {
     #[test]
     fn a_shape_that_does_not_fit_is_left_out_with_a_note() {
         let mut notes = Vec::new();
-        let memory = Some(2048 * MIB);
-        let tasks = tasks(&[Suite::Decode], ModelShape::ALL, false, memory, &mut notes);
+        let mut tasks = tasks(&[Suite::Decode], ModelShape::ALL, false, &VariantOptions::default());
+        keep_fitting(&mut tasks, Some(2048 * MIB), 1, &mut notes);
         let shapes: Vec<&str> = tasks.iter().map(|task| task.shape.name).collect();
         assert_eq!(shapes, ["SmolLM2-135M"]);
         assert_eq!(notes.len(), 2);
         assert!(notes[1].contains("Llama-3.2-1B"), "{notes:?}");
+        let mut matvec =
+            super::tasks(&[Suite::Matvec], ModelShape::ALL, false, &VariantOptions::default());
+        keep_fitting(&mut matvec, Some(2048 * MIB), 1, &mut notes);
+        assert_eq!(matvec.len(), 1);
+        keep_fitting(&mut matvec, Some(2048 * MIB), 2, &mut notes);
+        assert_eq!(
+            (matvec.len(), notes.len()),
+            (0, 3),
+            "a copy of 1 GiB leaves nothing of 2 GiB free"
+        );
     }
 
     #[test]
-    fn decode_runs_once_per_shape() {
-        let tasks = tasks(Suite::ALL, ModelShape::ALL, false, None, &mut Vec::new());
+    fn decode_runs_once_per_shape_and_format() {
+        let formats = vec![Format::Q8_0, Format::Q4K];
+        let variants = VariantOptions { formats, ..VariantOptions::default() };
+        let smallest = tasks(&[Suite::Decode], &ModelShape::ALL[..1], true, &variants);
+        let names: Vec<String> = smallest.iter().map(Task::to_string).collect();
+        assert_eq!(names, ["decode SmolLM2-135M Q8_0", "decode SmolLM2-135M Q4_K"]);
+        let tasks = tasks(Suite::ALL, ModelShape::ALL, false, &VariantOptions::default());
         let count = |suite| tasks.iter().filter(|task| task.suite == suite).count();
         assert_eq!(Suite::ALL.iter().map(|&suite| count(suite)).collect::<Vec<_>>(), [1, 1, 3]);
     }

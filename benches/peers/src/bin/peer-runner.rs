@@ -22,7 +22,9 @@ fn main() -> ExitCode {
             }
         };
     }
-    benches::runner::main("peer-runner", |contender, threads, measure| {
-        peers::with_pool(contender.backend(), threads, measure)
-    })
+    benches::runner::main(
+        "peer-runner",
+        |contender, threads, measure| peers::with_pool(contender.backend(), threads, measure),
+        peers::open_library,
+    )
 }

@@ -16,7 +16,7 @@ use crate::calls::Calls;
 mod chili;
 #[cfg(has_libgomp)]
 mod libgomp;
-mod original;
+pub(crate) mod original;
 mod paralight;
 #[cfg(has_pthreadpool)]
 mod pthreadpool;
@@ -88,17 +88,19 @@ pub fn with_pool<R: Send>(
         Backend::Pthreadpool => Ok(f(&Peer(pthreadpool::Pthreadpool::new(n_threads)?))),
         _ => Err(match missing().into_iter().find(|peer| peer.backend == backend) {
             Some(peer) => format!("not built in (try: {})", peer.install).into(),
-            None => "not a peer".into(),
+            None => "not a pool of others".into(),
         }),
     }
 }
 
-/// The peers whose compiler, header or library was not found when this was built, and how to install them.
+/// The peers that this was built without: their compiler, header or library was not found, or their feature is off.
 pub fn missing() -> Vec<MissingPeer> {
-    let in_c = [
+    let optional = [
         (Backend::Libgomp, cfg!(has_libgomp), "apt-get install gcc"),
         (Backend::Pthreadpool, cfg!(has_pthreadpool), "apt-get install gcc libpthreadpool-dev"),
+        (Backend::Openblas, cfg!(has_openblas), "apt-get install gcc libopenblas-dev"),
+        (Backend::Candle, cfg!(feature = "candle"), "cargo build --features candle"),
     ];
-    let absent = in_c.into_iter().filter(|(_, is_built, _)| !is_built);
+    let absent = optional.into_iter().filter(|(_, is_built, _)| !is_built);
     absent.map(|(backend, _, install)| MissingPeer { backend, install: install.into() }).collect()
 }

@@ -28,9 +28,14 @@ pub(super) struct Original {
 
 impl Original {
     pub(super) fn new(n_threads: usize) -> Self {
-        let _alone = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-        Self { pool: Pool::new(n_threads - 1), gate: Gate::default() }
+        Self { pool: build(n_threads - 1), gate: Gate::default() }
     }
+}
+
+/// A pool of so many workers beside its caller.
+pub(crate) fn build(n_workers: usize) -> Pool {
+    let _alone = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    Pool::new(n_workers)
 }
 
 // SAFETY: S1: `run_rows` and `run_many` cut the rows at ascending multiples of their grain, so each unit's first row is in one

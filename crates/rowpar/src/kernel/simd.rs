@@ -124,6 +124,11 @@ pub(super) fn read_halves(bytes: &[u8; 2 * LANES]) -> [u16; LANES] {
 }
 
 /// Four signed bytes as a word.
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little"),
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
 #[inline(always)]
 pub(super) fn word_of(x: [i8; 4]) -> u32 {
     u32::from_le_bytes([x[0] as u8, x[1] as u8, x[2] as u8, x[3] as u8])

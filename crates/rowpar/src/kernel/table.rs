@@ -2,6 +2,12 @@
 
 use std::array;
 
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little"),
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+use super::Isa;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 use super::arm::{Arm, Dotprod, Neon};
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -9,16 +15,16 @@ use super::wasm::Simd128;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Avx2, Avx512, AvxVnni, Sse2, Ymm};
 use super::{
-    Isa, Kernels,
+    Kernels,
     block::{Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, Quantized, Widened},
     floats::{Bf16, F16, F32},
     fp_env::DefaultFpEnv,
     portable::Portable,
     rows::{Kernel, RowMajor, Tiles},
-    simd::Simd,
+    simd::{Simd, Task},
     source::TILE_ROWS,
 };
-use crate::{Activation, Format};
+use crate::{Activation, Format, Q8Block, activation::ACTIVATION_BLOCK};
 
 /// Rows that follow each other, of one format.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +64,20 @@ impl Kernels {
             let kind = Kind::of(rows.format, &x[done]);
             let same = x[done..].iter().take_while(|x| Kind::of(rows.format, x) == kind).count();
             done += self.run_some(kind, rows, &x[done..done + same], &mut out[done..done + same]);
+        }
+    }
+
+    /// Quantizes as many inputs as `blocks` have room for; missing ones count as 0.
+    pub(crate) fn quantize(self, x: &[f32], blocks: &mut [Q8Block]) {
+        let _env = DefaultFpEnv::enter();
+        let task = Quantize { x, blocks };
+        match self.isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::AvxVnni | Isa::Avx512 => {
+                // SAFETY: K1: a CPU with any of these sets has AVX2 and F16C.
+                Ymm(unsafe { Avx2::new() }).enter(task);
+            }
+            _ => Portable.enter(task),
         }
     }
 
@@ -105,6 +125,27 @@ impl Kernels {
     }
 }
 
+/// Inputs and the blocks that they become.
+struct Quantize<'x, 'b> {
+    x: &'x [f32],
+    blocks: &'b mut [Q8Block],
+}
+
+impl Task for Quantize<'_, '_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        let (whole, rest) = self.x.as_chunks::<ACTIVATION_BLOCK>();
+        for (block, x) in self.blocks.iter_mut().zip(whole) {
+            *block = Q8Block::of(x);
+        }
+        if let Some(block) = self.blocks.get_mut(whole.len()) {
+            let mut last = [0.0; ACTIVATION_BLOCK];
+            last[..rest.len()].copy_from_slice(rest);
+            *block = Q8Block::of(&last);
+        }
+    }
+}
+
 /// Calls a function for as many inputs as there are and as it was compiled for; returns how many.
 ///
 /// Every number of inputs is one more copy of every kernel. What is compiled is what pays: eight at once where a set is
@@ -119,6 +160,7 @@ macro_rules! some_of {
     };
 }
 
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 fn any<S: Simd>(
     simd: S,
     kind: Kind,
@@ -133,6 +175,7 @@ fn any<S: Simd>(
     }
 }
 
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 fn eight<S: Simd>(
     simd: S,
     rows: RowRange<'_>,
@@ -142,7 +185,7 @@ fn eight<S: Simd>(
     some_of!(x, quantized[8, 4, 2](simd, rows, out))
 }
 
-#[cfg(any(target_arch = "x86_64", target_arch = "wasm32"))]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "wasm32", target_feature = "simd128")))]
 fn two<S: Simd>(
     simd: S,
     kind: Kind,

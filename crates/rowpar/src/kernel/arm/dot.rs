@@ -2,17 +2,22 @@
 
 use std::arch::{aarch64::*, asm};
 
-use super::Arm;
+use super::{Arm, splat_bytes};
 use crate::kernel::simd::Task;
 
 /// What differs between the sets: how bytes are multiplied and summed.
 ///
 /// A value is a token of a CPU with NEON, and what the type stands for besides (K1).
-pub(super) trait Dot: Copy {
+pub(in crate::kernel) trait Dot: Copy {
     /// Runs `task`, compiled for this instruction set.
     fn enter<T: Task>(self, task: T);
-    /// The sum of four neighbouring products, added to each word. Inputs are within ±127.
-    fn dot(self, sum: int32x4_t, w: int8x16_t, x: int8x16_t) -> int32x4_t;
+    /// The sums of the products of signed bytes within ±`MAX`, or -128 where `MAX` is 128, with others within ±127, which
+    /// are the same in each lane.
+    fn dot<const N: usize, const MAX: i32>(
+        self,
+        w: [[uint32x4_t; 2]; N],
+        x: &[[i8; 4]; N],
+    ) -> [uint32x4_t; 2];
 }
 
 /// Nothing but NEON.
@@ -57,18 +62,43 @@ impl Dot for Neon {
     }
 
     #[inline(always)]
-    fn dot(self, sum: int32x4_t, w: int8x16_t, x: int8x16_t) -> int32x4_t {
+    fn dot<const N: usize, const MAX: i32>(
+        self,
+        w: [[uint32x4_t; 2]; N],
+        x: &[[i8; 4]; N],
+    ) -> [uint32x4_t; 2] {
         // SAFETY: K1, as above.
-        unsafe { dot(sum, w, x) }
+        unsafe { widened::<N, MAX>(w, x) }
     }
 }
 
-/// Products fit 16 bits, and sums of two as well: 128 · 127, twice.
+/// Products fit 16 bits. So do sums of neighbours, of as many words as are taken at once.
 #[inline]
 #[target_feature(enable = "neon")]
-fn dot(sum: int32x4_t, w: int8x16_t, x: int8x16_t) -> int32x4_t {
-    let low = vmull_s8(vget_low_s8(w), vget_low_s8(x));
-    vpadalq_s16(sum, vpaddq_s16(low, vmull_high_s8(w, x)))
+fn widened<const N: usize, const MAX: i32>(
+    w: [[uint32x4_t; 2]; N],
+    x: &[[i8; 4]; N],
+) -> [uint32x4_t; 2] {
+    let at_once = const { (i16::MAX as i32 / (2 * MAX * 127)) as usize };
+    let mut sums = [vdupq_n_s32(0); 2];
+    // Of each half of the lanes, the products of the first and of the last two.
+    let mut products = [[vdupq_n_s16(0); 2]; 2];
+    // One loop, which is unrolled; two, one in the other, were not.
+    for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
+        let x = splat_bytes(*x);
+        for ([low, high], w) in products.iter_mut().zip(w) {
+            let w = vreinterpretq_s8_u32(w);
+            *low = vmlal_s8(*low, vget_low_s8(w), vget_low_s8(x));
+            *high = vmlal_high_s8(*high, w, x);
+        }
+        if (k + 1).is_multiple_of(at_once) || k + 1 == N {
+            for (sum, [low, high]) in sums.iter_mut().zip(products) {
+                *sum = vpadalq_s16(*sum, vpaddq_s16(low, high));
+            }
+            products = [[vdupq_n_s16(0); 2]; 2];
+        }
+    }
+    [vreinterpretq_u32_s32(sums[0]), vreinterpretq_u32_s32(sums[1])]
 }
 
 impl Dot for Dotprod {
@@ -83,22 +113,42 @@ impl Dot for Dotprod {
     }
 
     #[inline(always)]
-    fn dot(self, sum: int32x4_t, w: int8x16_t, x: int8x16_t) -> int32x4_t {
+    fn dot<const N: usize, const MAX: i32>(
+        self,
+        w: [[uint32x4_t; 2]; N],
+        x: &[[i8; 4]; N],
+    ) -> [uint32x4_t; 2] {
         #[inline]
         #[target_feature(enable = "neon,dotprod")]
-        fn inner(mut sum: int32x4_t, w: int8x16_t, x: int8x16_t) -> int32x4_t {
-            // The intrinsic is not stable in the oldest Rust that this crate supports.
-            // SAFETY: reads and writes the named registers alone.
-            unsafe {
-                asm!(
-                    "sdot {0:v}.4s, {1:v}.16b, {2:v}.16b",
-                    inout(vreg) sum, in(vreg) w, in(vreg) x,
-                    options(pure, nomem, nostack, preserves_flags)
-                );
+        fn inner<const N: usize>(w: [[uint32x4_t; 2]; N], x: &[[i8; 4]; N]) -> [uint32x4_t; 2] {
+            // Two sums, as the instruction takes longer than the next one needs to start.
+            let mut sums = [[vdupq_n_u32(0); 2]; 2];
+            for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
+                let x = splat_bytes(*x);
+                for (sum, w) in sums[k % 2].iter_mut().zip(w) {
+                    *sum = sdot(*sum, w, x);
+                }
             }
-            sum
+            let [[a_low, a_high], [b_low, b_high]] = sums;
+            [vaddq_u32(a_low, b_low), vaddq_u32(a_high, b_high)]
         }
         // SAFETY: K1, as above.
-        unsafe { inner(sum, w, x) }
+        unsafe { inner(w, x) }
     }
+}
+
+/// Four products for each lane, added to what is there. The intrinsic is not stable in the oldest Rust that this crate is
+/// for.
+#[inline]
+#[target_feature(enable = "neon,dotprod")]
+fn sdot(mut sum: uint32x4_t, w: uint32x4_t, x: int8x16_t) -> uint32x4_t {
+    // SAFETY: the function enables the instruction, which reads and writes the named registers alone.
+    unsafe {
+        asm!(
+            "sdot {0:v}.4s, {1:v}.16b, {2:v}.16b",
+            inout(vreg) sum, in(vreg) w, in(vreg) x,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    sum
 }

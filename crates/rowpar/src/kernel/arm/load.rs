@@ -1,6 +1,6 @@
 //! Bytes into lanes and back, and numbers of 16 bits.
 
-use std::arch::aarch64::*;
+use std::arch::{aarch64::*, asm};
 
 use crate::kernel::simd::LANES;
 
@@ -8,38 +8,51 @@ use crate::kernel::simd::LANES;
 #[inline]
 #[target_feature(enable = "neon")]
 pub(super) fn load(bytes: &[u8; 4 * LANES]) -> [uint32x4_t; 2] {
-    let [low, high] = split(bytes);
+    let [low, high]: &[[u8; 16]; 2] = bytes.as_chunks().0.try_into().expect("two halves");
     [load_four(low), load_four(high)]
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
+pub(super) fn load_four(bytes: &[u8; 16]) -> uint32x4_t {
+    // SAFETY: 16 bytes are valid, and the load needs no alignment.
+    vreinterpretq_u32_u8(unsafe { vld1q_u8(bytes.as_ptr()) })
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
 pub(super) fn words(words: [u32; LANES]) -> [uint32x4_t; 2] {
-    let mut bytes = [0; 4 * LANES];
-    for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-        *bytes = word.to_le_bytes();
-    }
-    load(&bytes)
+    let [low, high]: &[[u32; 4]; 2] = words.as_chunks().0.try_into().expect("two halves");
+    // SAFETY: four words are valid.
+    let low = unsafe { vld1q_u32(low.as_ptr()) };
+    // SAFETY: the same.
+    let high = unsafe { vld1q_u32(high.as_ptr()) };
+    [low, high]
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn eight_halves(halves: [u16; LANES]) -> uint16x8_t {
+    // SAFETY: eight halves are valid.
+    unsafe { vld1q_u16(halves.as_ptr()) }
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
 pub(super) fn halves(halves: [u16; LANES]) -> [uint32x4_t; 2] {
-    let mut words_of = [0; LANES];
-    for (word, half) in words_of.iter_mut().zip(halves) {
-        *word = u32::from(half);
-    }
-    words(words_of)
+    let halves = eight_halves(halves);
+    [vmovl_u16(vget_low_u16(halves)), vmovl_high_u16(halves)]
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
-pub(super) fn to_array(values: [float32x4_t; 2]) -> [f32; LANES] {
+pub(super) fn to_array([low, high]: [float32x4_t; 2]) -> [f32; LANES] {
     let mut array = [0.0; LANES];
-    for (array, values) in array.as_chunks_mut::<4>().0.iter_mut().zip(values) {
-        // SAFETY: `array` has room for 4 values, and the store needs no alignment.
-        unsafe { vst1q_f32(array.as_mut_ptr(), values) };
-    }
+    let (first, last) = array.split_at_mut(LANES / 2);
+    // SAFETY: there is room for four values.
+    unsafe { vst1q_f32(first.as_mut_ptr(), low) };
+    // SAFETY: the same.
+    unsafe { vst1q_f32(last.as_mut_ptr(), high) };
     array
 }
 
@@ -47,61 +60,75 @@ pub(super) fn to_array(values: [float32x4_t; 2]) -> [f32; LANES] {
 #[inline]
 #[target_feature(enable = "neon")]
 pub(super) fn f16([low, high]: [uint32x4_t; 2]) -> [float32x4_t; 2] {
-    [widen(vmovn_u32(low)), widen(vmovn_u32(high))]
+    widen(vuzp1q_u16(vreinterpretq_u16_u32(low), vreinterpretq_u16_u32(high)))
 }
 
 /// The low and the high halves of the words as binary16.
 #[inline]
 #[target_feature(enable = "neon")]
 pub(super) fn f16_pair([low, high]: [uint32x4_t; 2]) -> [[float32x4_t; 2]; 2] {
-    let upper = |words| vshrn_n_u32::<16>(words);
-    [f16([low, high]), [widen(upper(low)), widen(upper(high))]]
+    let (low, high) = (vreinterpretq_u16_u32(low), vreinterpretq_u16_u32(high));
+    [widen(vuzp1q_u16(low, high)), widen(vuzp2q_u16(low, high))]
 }
 
+/// Eight binary16.
 #[inline]
 #[target_feature(enable = "neon")]
-fn widen(halves: uint16x4_t) -> float32x4_t {
-    vcvt_f32_f16(vreinterpret_f16_u16(halves))
+pub(super) fn f16_halves(halves: [u16; LANES]) -> [float32x4_t; 2] {
+    widen(eight_halves(halves))
 }
 
-/// Four words of 8 rows, two vectors each.
+/// Exact, subnormals included: FPCR.FZ16 is for arithmetic in 16 bits alone, and FPCR.AHP, which takes infinities for
+/// numbers, is cleared while rows are computed.
+///
+/// The intrinsics are not stable in the oldest Rust that this crate is for.
 #[inline]
 #[target_feature(enable = "neon")]
-pub(super) fn load_rows(rows: [&[u8; 16]; LANES]) -> [[uint32x4_t; 2]; 4] {
-    let [a, b, c, d, e, f, g, h] = rows;
-    let low = transpose([a, b, c, d]);
-    let high = transpose([e, f, g, h]);
-    [[low[0], high[0]], [low[1], high[1]], [low[2], high[2]], [low[3], high[3]]]
-}
-
-/// Four words of four rows, one vector each.
-#[inline]
-#[target_feature(enable = "neon")]
-fn transpose([a, b, c, d]: [&[u8; 16]; 4]) -> [uint32x4_t; 4] {
-    let [a, b, c, d] = [load_four(a), load_four(b), load_four(c), load_four(d)];
-    // Pairs of rows: words 0 and 2, then 1 and 3. Then pairs of pairs.
-    let (ab_even, ab_odd) = (vtrn1q_u32(a, b), vtrn2q_u32(a, b));
-    let (cd_even, cd_odd) = (vtrn1q_u32(c, d), vtrn2q_u32(c, d));
-    let wide = vreinterpretq_u64_u32;
-    let first = |ab, cd| vreinterpretq_u32_u64(vtrn1q_u64(wide(ab), wide(cd)));
-    let second = |ab, cd| vreinterpretq_u32_u64(vtrn2q_u64(wide(ab), wide(cd)));
-    [
-        first(ab_even, cd_even),
-        first(ab_odd, cd_odd),
-        second(ab_even, cd_even),
-        second(ab_odd, cd_odd),
-    ]
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn load_four(bytes: &[u8; 16]) -> uint32x4_t {
-    // SAFETY: 16 bytes are valid, and the load needs no alignment.
-    vreinterpretq_u32_u8(unsafe { vld1q_u8(bytes.as_ptr()) })
-}
-
-#[inline(always)]
-fn split(bytes: &[u8; 4 * LANES]) -> [&[u8; 16]; 2] {
-    let [low, high]: &[[u8; 16]; 2] = bytes.as_chunks().0.try_into().expect("two halves");
+fn widen(halves: uint16x8_t) -> [float32x4_t; 2] {
+    let (low, high): (float32x4_t, float32x4_t);
+    // SAFETY: an instruction of NEON, which reads and writes the named registers alone. Not `preserves_flags`: a signalling
+    // NaN sets one.
+    unsafe {
+        asm!(
+            "fcvtl {0:v}.4s, {1:v}.4h",
+            out(vreg) low, in(vreg) halves, options(pure, nomem, nostack)
+        );
+    }
+    // SAFETY: the same.
+    unsafe {
+        asm!(
+            "fcvtl2 {0:v}.4s, {1:v}.8h",
+            out(vreg) high, in(vreg) halves, options(pure, nomem, nostack)
+        );
+    }
     [low, high]
+}
+
+/// A byte of the bits goes to all bytes of a word, where each tests its own bit.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(super) fn fifth_bits(bits: [uint32x4_t; 2]) -> [[uint32x4_t; 2]; 8] {
+    let low = vreinterpretq_u8_u32(vdupq_n_u32(0x0804_0201));
+    let own = [low, vshlq_n_u8::<4>(low)];
+    // The first byte of each lane, four times.
+    let first = load_four(&[0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12]);
+    let first = vreinterpretq_u8_u32(first);
+    let mut words = [bits; 8];
+    for (k, word) in words.iter_mut().enumerate() {
+        let byte = vaddq_u8(first, vdupq_n_u8((k / 2) as u8));
+        for half in word {
+            let spread = vqtbl1q_u8(vreinterpretq_u8_u32(*half), byte);
+            let set = vtstq_u8(spread, own[k % 2]);
+            *half = vreinterpretq_u32_u8(vandq_u8(set, vdupq_n_u8(0x10)));
+        }
+    }
+    words
+}
+
+/// Words 0, and words 2, of two pairs of rows that `vtrn1q_u32` made; or words 1 and 3, of `vtrn2q_u32`.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(super) fn join_pairs(ab: uint32x4_t, cd: uint32x4_t) -> [uint32x4_t; 2] {
+    let (ab, cd) = (vreinterpretq_u64_u32(ab), vreinterpretq_u64_u32(cd));
+    [vreinterpretq_u32_u64(vtrn1q_u64(ab, cd)), vreinterpretq_u32_u64(vtrn2q_u64(ab, cd))]
 }

@@ -11,11 +11,8 @@ use crate::kernel::simd::{LANES, Simd, Task, word_of};
 mod dot;
 mod load;
 
+use self::dot::Dot;
 pub(super) use self::dot::{Dotprod, Neon};
-use self::{
-    dot::Dot,
-    load::{f16_pair, load, load_rows},
-};
 
 /// NEON, and what `D` stands for.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +26,6 @@ macro_rules! neon {
         unsafe { $call }
     }};
 }
-use neon;
 
 /// An operation on both halves of two operands.
 macro_rules! both {
@@ -119,7 +115,12 @@ impl<D: Dot> Simd for Arm<D> {
 
     #[inline(always)]
     fn f16_pair(self, words: Self::I) -> [Self::F; 2] {
-        neon!(self, f16_pair(words))
+        neon!(self, load::f16_pair(words))
+    }
+
+    #[inline(always)]
+    fn f16_halves(self, halves: [u16; LANES]) -> Self::F {
+        neon!(self, load::f16_halves(halves))
     }
 
     #[inline(always)]
@@ -156,36 +157,53 @@ impl<D: Dot> Simd for Arm<D> {
     }
 
     #[inline(always)]
+    fn fifth_bits(self, bits: Self::I) -> [Self::I; 8] {
+        neon!(self, load::fifth_bits(bits))
+    }
+
+    #[inline(always)]
     fn dot_unsigned<const N: usize, const MAX: i32>(
         self,
         w: [Self::I; N],
         x: &[[i8; 4]; N],
     ) -> Self::I {
         // Without a sign bit, unsigned bytes are signed ones.
-        self.dot_signed(w, x)
+        self.0.dot::<N, MAX>(w, x)
     }
 
     #[inline(always)]
     fn dot_signed<const N: usize>(self, w: [Self::I; N], x: &[[i8; 4]; N]) -> Self::I {
-        let mut sums = [[neon!(self, vdupq_n_s32(0)); 2]; 2];
-        for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
-            let x = neon!(self, splat_bytes(*x));
-            for (sum, w) in sums[k % 2].iter_mut().zip(w) {
-                *sum = self.0.dot(*sum, neon!(self, vreinterpretq_s8_u32(w)), x);
-            }
-        }
-        let [[a_low, a_high], [b_low, b_high]] = sums;
-        [neon!(self, add_signed(a_low, b_low)), neon!(self, add_signed(a_high, b_high))]
+        self.0.dot::<N, 128>(w, x)
     }
 
     #[inline(always)]
     fn load_rows(self, rows: [&[u8; 16]; LANES]) -> [Self::I; 4] {
-        neon!(self, load_rows(rows))
+        let [a, b, c, d, e, f, g, h] = rows;
+        let low = self.transpose([a, b, c, d]);
+        let high = self.transpose([e, f, g, h]);
+        [[low[0], high[0]], [low[1], high[1]], [low[2], high[2]], [low[3], high[3]]]
     }
 
     #[inline(always)]
     fn load(self, bytes: &[u8; 4 * LANES]) -> Self::I {
-        neon!(self, load(bytes))
+        neon!(self, load::load(bytes))
+    }
+}
+
+impl<D: Dot> Arm<D> {
+    /// Four words of four rows, one vector each.
+    ///
+    /// A function that enables `neon` cannot be inlined always, and of this size it is not.
+    #[inline(always)]
+    fn transpose(self, rows: [&[u8; 16]; 4]) -> [uint32x4_t; 4] {
+        let [a, b, c, d] = rows;
+        let (a, b) = (neon!(self, load::load_four(a)), neon!(self, load::load_four(b)));
+        let (c, d) = (neon!(self, load::load_four(c)), neon!(self, load::load_four(d)));
+        let (ab_even, ab_odd) = (neon!(self, vtrn1q_u32(a, b)), neon!(self, vtrn2q_u32(a, b)));
+        let (cd_even, cd_odd) = (neon!(self, vtrn1q_u32(c, d)), neon!(self, vtrn2q_u32(c, d)));
+        let [first, third] = neon!(self, load::join_pairs(ab_even, cd_even));
+        let [second, fourth] = neon!(self, load::join_pairs(ab_odd, cd_odd));
+        [first, second, third, fourth]
     }
 }
 
@@ -199,12 +217,6 @@ fn to_float(words: uint32x4_t) -> float32x4_t {
 #[target_feature(enable = "neon")]
 fn shift_signed(words: uint32x4_t, by: int32x4_t) -> uint32x4_t {
     vreinterpretq_u32_s32(vshlq_s32(vreinterpretq_s32_u32(words), by))
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn add_signed(a: int32x4_t, b: int32x4_t) -> uint32x4_t {
-    vreinterpretq_u32_s32(vaddq_s32(a, b))
 }
 
 /// Four bytes in every lane.

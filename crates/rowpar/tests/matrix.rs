@@ -1,0 +1,121 @@
+//! What a matrix accepts and what it refuses, with both numbers in the message.
+
+mod common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use common::{assert_same, quantized};
+use rowpar::{Format, Matrix, MatrixError, PackedMatrix, oracle};
+
+/// A format, rows, columns, bytes that are given, and what the error says; empty if there is none.
+const SHAPES: &[(Format, usize, usize, usize, &[&str])] = &[
+    (Format::F32, 0, 0, 0, &[]),
+    (Format::F32, 0, 7, 0, &[]),
+    (Format::F32, 7, 0, 0, &[]),
+    (Format::F32, 2, 3, 24, &[]),
+    (Format::F32, 2, 3, 23, &["24 bytes", "not 23"]),
+    (Format::F32, 2, 3, 25, &["24 bytes", "not 25"]),
+    (Format::F16, 3, 5, 30, &[]),
+    (Format::Bf16, 3, 5, 60, &["30 bytes", "not 60"]),
+    (Format::Q8_0, 2, 64, 136, &[]),
+    (Format::Q8_0, 2, 48, 102, &["48 columns", "blocks of 32"]),
+    (Format::Q4K, 1, 128, 72, &["128 columns", "blocks of 256"]),
+    (Format::Q6K, 1, 256, 210, &[]),
+    (Format::Q6K, 0, 255, 0, &["255 columns", "blocks of 256"]),
+    (Format::F32, 1, usize::MAX, 8, &["more bytes than can be counted"]),
+    (Format::F32, usize::MAX / 4, 4, 8, &["more than can be counted", "not 8"]),
+    (Format::Q4_0, usize::MAX, 32, 8, &["more than can be counted", "not 8"]),
+];
+
+#[test]
+fn sizes_are_checked_when_a_matrix_is_made() {
+    for &(format, n_rows, n_cols, n_bytes, message) in SHAPES {
+        let bytes = vec![0; n_bytes];
+        let made = Matrix::new(format, n_rows, n_cols, &bytes);
+        let packed = PackedMatrix::from_vec(format, n_rows, n_cols, bytes.clone()).err();
+        assert_eq!(packed, made.err(), "{format}, {n_rows} x {n_cols}");
+        match made {
+            Ok(w) => {
+                assert!(message.is_empty(), "{w:?}");
+                assert_eq!((w.format(), w.n_rows(), w.n_cols()), (format, n_rows, n_cols));
+                assert_eq!(Some(w.row_bytes()), format.row_bytes(n_cols));
+                assert!(w.bytes() == bytes && !w.is_packed());
+            }
+            Err(error) => {
+                let text = error.to_string();
+                assert!(!message.is_empty(), "{text}");
+                assert!(message.iter().all(|part| text.contains(part)), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tensors_of_gguf_files_have_numbers() {
+    for format in Format::ALL {
+        let bytes = vec![0; format.block_bytes()];
+        let w = Matrix::from_gguf(format.gguf_id(), 1, format.block_len(), &bytes).unwrap();
+        assert_eq!(w.format(), *format);
+    }
+    // Q8_1, Q2_K, Q3_K, Q8_K, and one that does not exist.
+    for type_id in [9, 10, 11, 15, u32::MAX] {
+        let error = Matrix::from_gguf(type_id, 0, 0, &[]).unwrap_err();
+        assert_eq!(error, MatrixError::Type { type_id });
+        assert!(error.to_string().contains(&type_id.to_string()));
+    }
+}
+
+#[cfg(target_endian = "little")]
+#[test]
+fn numbers_in_memory_are_as_in_a_file() {
+    let floats = [1.0, -2.5, 3.25, 0.0, f32::INFINITY, 1e-40];
+    let bf16 = [0x3f80, 0xc020, 0x4050, 0, 0x7f80, 1];
+    let f16 = [0x3c00, 0xc100, 0x4280, 0, 0x7c00, 1];
+    let matrices = [
+        (Matrix::from_f32(&floats, 2, 3).unwrap(), floats),
+        (Matrix::from_bf16_bits(&bf16, 2, 3).unwrap(), bf16.map(oracle::bf16_to_f32)),
+        (Matrix::from_f16_bits(&f16, 2, 3).unwrap(), f16.map(oracle::f16_to_f32)),
+    ];
+    for (w, expected) in matrices {
+        let mut rows = [0.0; 6];
+        w.row_to_f32(0, &mut rows[..3]);
+        w.row_to_f32(1, &mut rows[3..]);
+        assert_same(&rows, &expected, &|| format!("{w:?}"));
+    }
+    assert!(Matrix::from_f32(&floats, 2, 2).is_err());
+    assert!(Matrix::from_f16_bits(&f16, 6, 2).is_err());
+    assert!(Matrix::from_bf16_bits(&bf16, 5, 1).is_err());
+}
+
+#[test]
+fn what_is_out_of_range_panics_and_says_what() {
+    let message = |f: &mut dyn FnMut()| -> String {
+        let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("out of range");
+        payload.downcast_ref::<String>().expect("a formatted message").clone()
+    };
+    let bytes = vec![0; 40 * 34];
+    let plain = Matrix::new(Format::Q8_0, 40, 32, &bytes).unwrap();
+    let packed = PackedMatrix::new(plain);
+    let packed = packed.as_matrix();
+    let (x, mut out) = (quantized(&[1.0; 32]), [0.0; 33]);
+
+    assert!(message(&mut || _ = plain.rows(3..41)).contains("3..41"));
+    #[expect(clippy::reversed_empty_ranges, reason = "that is what is refused")]
+    let reversed = 5..4;
+    assert!(message(&mut || _ = plain.rows(reversed.clone())).contains("5..4"));
+    for cut in [1..16, 0..17, 16..31, 31..40] {
+        assert!(message(&mut || _ = packed.rows(cut.clone())).contains("tile"), "{cut:?}");
+    }
+    // The last rows fill no tile.
+    assert!((packed.is_packed(), packed.rows(32..40).is_packed()) == (true, false));
+    assert_eq!(packed.rows(16..35).n_rows(), 19);
+    assert_eq!(packed.rows(33..34).n_rows(), 1);
+
+    assert!(message(&mut || plain.row_to_f32(40, &mut out[..32])).contains("40"));
+    assert!(message(&mut || plain.row_to_f32(0, &mut out)).contains("33"));
+    assert!(message(&mut || _ = oracle::dot_q8(Format::Q8_0, &bytes[..33], &x)).contains("33"));
+    assert!(
+        message(&mut || _ = oracle::dot(Format::Q8_0, &bytes[..34], &[0.0; 31])).contains("31")
+    );
+    assert!(message(&mut || _ = oracle::dot_f32(&[0.0; 3], &[0.0; 4])).contains('4'));
+}
