@@ -24,7 +24,7 @@ async function main() {
     // The log has the timings, which come as text only.
     let log = "";
     const llama = await npm.getLlama({
-        gpu: false, build: "never", skipDownload: true, progressLogs: false,
+        gpu: false, maxThreads: request.threads, build: "never", skipDownload: true, progressLogs: false,
         logLevel: npm.LlamaLogLevel.info, logger: (_level, message) => { log += message + "\n"; }
     });
     const measured = await decode(npm, llama, request);

@@ -22,7 +22,7 @@ use rowpar::{Part, RowPool};
 /// assert!(taken.overhead(1) < taken.whole);
 /// assert_eq!(pool.take().n_dispatches, 0);
 /// ```
-#[allow(missing_debug_implementations, reason = "a pool need not be `Debug`")]
+#[expect(missing_debug_implementations, reason = "a pool need not be `Debug`")]
 pub struct Metered<'p> {
     pool: &'p dyn RowPool,
     n_dispatches: AtomicU64,
