@@ -23,6 +23,7 @@ fn digits(value: f64) -> String {
         99.95.. => format!("{value:.0}"),
         9.995.. => format!("{value:.1}"),
         0.0995.. => format!("{value:.2}"),
+        0.0 => "0".into(),
         _ => format!("{value:.3}"),
     }
 }
@@ -49,6 +50,7 @@ mod tests {
             (99.97, "%", "100 %"),
             (130.4, "tokens/s", "130 /s"),
             (151.0, "", "151"),
+            (0.0, "%", "0 %"),
         ];
         for (value, unit, expected) in cases {
             assert_eq!(quantity(value, unit), expected);
