@@ -34,6 +34,8 @@ pub const PROMPT: &str =
 const TURNS: usize = 4;
 /// Of so many tokens of a turn, one is looked at with a meter.
 const METERED_PART: usize = 4;
+/// Per cent of the time that can hardly be seen.
+const SHARE: f64 = 0.01;
 
 /// What is known of a model's file before anything is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,11 +230,11 @@ impl<'r> Run<'r> {
         let mut report = Report { participants: self.pool.participants(), ..Report::default() };
         report.checksums.insert(name.into(), format!("{:016x}", self.hash));
         let speeds = self.speeds(model.bytes_per_token() as f64 / 1e9, reads.fastest());
-        let costs = self.cpu_ms().into_iter().map(|ms| ("cpu_ms_per_token", "ms", ms));
-        let costs = costs.chain(self.metered.values()).map(|(metric, unit, value)| {
-            measurement(metric, unit, Better::Lower, value, vec![value])
-        });
-        report.measurements = speeds.into_iter().chain(costs).collect();
+        let cpu_ms = self.cpu_ms().into_iter();
+        let cpu_ms =
+            cpu_ms.map(|ms| measurement("cpu_ms_per_token", "ms", Better::Lower, ms, vec![ms]));
+        report.measurements = speeds.into_iter().chain(cpu_ms).collect();
+        report.measurements.extend(self.metered.measurements());
         report.measurements.iter_mut().for_each(|measurement| measurement.case = name.into());
         report
     }
@@ -307,16 +309,25 @@ impl Profile {
         logits
     }
 
-    /// Metrics, units and values.
-    fn values(&self) -> [(&'static str, &'static str, f64); 5] {
+    /// Dispatches and shares of the time. Either can be nothing, and then stands in a ratio as what can hardly be seen.
+    fn measurements(&self) -> impl Iterator<Item = Measurement> {
+        let metered = self.values().into_iter();
+        metered.map(|(metric, unit, value, resolution)| Measurement {
+            resolution,
+            ..measurement(metric, unit, Better::Lower, value, vec![value])
+        })
+    }
+
+    /// Metrics, units, values and resolutions.
+    fn values(&self) -> [(&'static str, &'static str, f64, f64); 5] {
         let share = |time: Duration| 100.0 * time.as_secs_f64() / self.whole.as_secs_f64();
         let rest = self.whole.saturating_sub(self.matvec + self.attention + self.dispatch);
         [
-            ("dispatches", "", self.n_dispatches as f64 / self.n_tokens as f64),
-            ("matvec_share", "%", share(self.matvec)),
-            ("dispatch_share", "%", share(self.dispatch)),
-            ("attention_share", "%", share(self.attention)),
-            ("rest_share", "%", share(rest)),
+            ("dispatches", "", self.n_dispatches as f64 / self.n_tokens as f64, 1.0),
+            ("matvec_share", "%", share(self.matvec), SHARE),
+            ("dispatch_share", "%", share(self.dispatch), SHARE),
+            ("attention_share", "%", share(self.attention), SHARE),
+            ("rest_share", "%", share(rest), SHARE),
         ]
     }
 }

@@ -61,6 +61,8 @@ fn every_backend_makes_the_same_tokens_and_says_what_they_cost() {
         let report = report(&request(contender, 3, &path, facts.n_tokens));
         assert_eq!(report.participants, contender.backend().participants(3), "{contender}");
         checksums.insert(report.checksums["small-model"].clone());
+        let has_ratios = report.measurements.iter().all(|m| m.value.max(m.resolution) > 0.0);
+        assert!(has_ratios, "{contender}: nothing over nothing is no ratio");
         let value = |metric: &str| {
             let mut all = report.measurements.iter();
             let found = all.find(|m| m.metric == metric).map(|m| (m.case.as_str(), m.value));
