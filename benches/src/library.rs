@@ -2,8 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-use std::ops::Range;
-
 use rowpar::Format;
 
 use crate::PoolError;
@@ -47,13 +45,12 @@ impl<'a> Weights<'a> {
     ///
     /// If there is none of that number.
     pub fn bytes(&self, copy: usize) -> &'a [u8] {
-        &as_bytes(self.values)[copy * self.copy_bytes..][..self.copy_bytes]
+        &self.all_bytes()[copy * self.copy_bytes..][..self.copy_bytes]
     }
 
-    /// The bytes of some matrices that follow each other.
-    pub(crate) fn stretch(&self, copies: Range<usize>) -> &'a [u8] {
-        let (start, end) = (copies.start * self.copy_bytes, copies.end * self.copy_bytes);
-        &as_bytes(self.values)[start..end]
+    /// The bytes of all matrices.
+    pub(crate) fn all_bytes(&self) -> &'a [u8] {
+        &as_bytes(self.values)[..self.n_copies() * self.copy_bytes]
     }
 
     /// The weights of one matrix.

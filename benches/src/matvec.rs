@@ -30,8 +30,12 @@ use crate::variants::Input;
 use crate::work::time_ns;
 use crate::{ModelShape, PoolError, Variants};
 
+/// Weight bytes of a pass of matvecs: short beside the time slice of a neighbour, so that most passes are of one piece.
+const PASS_BYTES: usize = 4 << 20;
+/// Bytes of a pass of reading, which is one dispatch: long beside what that costs.
+const READ_BYTES: usize = 16 << 20;
 /// Passes of each kind at least, whatever the budget.
-const MIN_PASSES: usize = 3;
+const MIN_PASSES: usize = 5;
 /// A matrix that the arena has no room for loses rows, down to so many.
 const MIN_ROWS: usize = 16;
 
@@ -224,7 +228,7 @@ impl Stream<'_> {
         let Weights { format, n_rows, n_cols, .. } = self.weights;
         let kernels = self.suite.kernels[way.kernels];
         let (x, out) = operands.of(way.batch);
-        let copies = track.next_stretch();
+        let copies = track.next_copies(PASS_BYTES);
         let n_bytes = copies.len() * self.weights.copy_bytes();
         // Where `rowpar::matvec` takes the calling thread alone, so do we.
         let is_small = self.weights.copy_bytes() < pool.parallel_bytes();
@@ -243,8 +247,8 @@ impl Stream<'_> {
     }
 
     fn read_pass(&self, pool: &dyn RowPool, reads: &mut Reads, pattern: usize, track: &mut Track) {
-        let copies = track.next_stretch();
-        reads.pass(pool, self.weights.stretch(copies), pattern);
+        let bytes = track.next_bytes(READ_BYTES);
+        reads.pass(pool, &self.weights.all_bytes()[bytes], pattern);
     }
 
     /// The ceiling alone.
@@ -278,7 +282,7 @@ impl Stream<'_> {
                 break;
             }
             for kind in (0..self.ways.len()).map(|kind| (turn + kind) % self.ways.len()) {
-                let copies = track.next_stretch();
+                let copies = track.next_copies(PASS_BYTES);
                 let n_bytes = copies.len() * self.weights.copy_bytes();
                 let batch = self.ways[kind].batch;
                 let ns = time_ns(|| {

@@ -84,18 +84,21 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{aarch64, macho, sanitize};
+    use crate::{aarch64, macho, sanitize, wasm};
 
     #[test]
     fn whoever_installs_packages_installs_all_that_are_asked_for() {
         let tools = [RUST, &[CLIPPY], sanitize::TOOLS, aarch64::TOOLS].concat();
-        let packages = macho::INSTALL.split_whitespace().filter(|word| word.contains("zig"));
-        let packages: Vec<&str> =
-            tools.iter().map(|(_, package)| *package).chain(packages).collect();
-        for file in ["CONTRIBUTING.md", ".ci/run", ".github/workflows/ci.yml"] {
+        let debian: Vec<&str> = tools.iter().map(|(_, package)| *package).collect();
+        let others = macho::INSTALL.split_whitespace().filter(|word| word.contains("zig"));
+        let others = others.chain(wasm::TOOLS.iter().map(|(_, package)| *package));
+        let all: Vec<&str> = debian.iter().copied().chain(others).collect();
+        let files =
+            [("CONTRIBUTING.md", &all), (".github/workflows/ci.yml", &all), (".ci/run", &debian)];
+        for (file, packages) in files {
             let text = fs::read_to_string(root().join(file)).unwrap();
             let named: Vec<&str> = text.split([' ', '\n', '(', ')']).collect();
-            for package in &packages {
+            for package in packages {
                 assert!(named.contains(package), "{package} in {file}");
             }
         }

@@ -11,7 +11,7 @@ const NODE: &str = "/usr/bin/node";
 const LINKER: &str = "/usr/bin/wasm-ld-22";
 
 /// What this needs beside Rust.
-const TOOLS: &[Tool] =
+pub(crate) const TOOLS: &[Tool] =
     &[(NODE, "nodejs"), (LINKER, "lld-22"), ("/usr/lib/wasm32-wasi/crt1-command.o", "wasi-libc")];
 
 /// The instructions; the C library from where Debian has it; functions for threads, which it lacks and nothing calls, as traps.
