@@ -53,6 +53,9 @@ pub enum Backend {
     Libgomp,
     /// A peer: the C library pthreadpool.
     Pthreadpool,
+    /// An engine: llama.cpp, out of an npm package.
+    #[serde(rename = "llama.cpp")]
+    LlamaCpp,
     /// A library: `sgemv` of OpenBLAS.
     Openblas,
     /// A library: the crate matrixmultiply.
@@ -82,6 +85,7 @@ impl Backend {
         Self::Chili,
         Self::Libgomp,
         Self::Pthreadpool,
+        Self::LlamaCpp,
         Self::Openblas,
         Self::Matrixmultiply,
         Self::Gemm,
@@ -110,6 +114,7 @@ impl Backend {
             Self::Chili => "chili",
             Self::Libgomp => "libgomp",
             Self::Pthreadpool => "pthreadpool",
+            Self::LlamaCpp => "llama.cpp",
             Self::Openblas => "openblas",
             Self::Matrixmultiply => "matrixmultiply",
             Self::Gemm => "gemm",
@@ -145,6 +150,12 @@ impl Backend {
         )
     }
 
+    /// Whether it is no pool but a whole inference engine, with kernels and threads of its own: it decodes a model's file and does
+    /// nothing else.
+    pub const fn is_engine(self) -> bool {
+        matches!(self, Self::LlamaCpp)
+    }
+
     /// Whether it can multiply weights of this format.
     pub const fn takes(self, format: Format) -> bool {
         match self {
@@ -155,7 +166,12 @@ impl Backend {
 
     /// Whether its threads are started by this workspace's crates, which can bind them to CPUs.
     pub const fn can_be_bound(self) -> bool {
-        !self.is_peer() && !matches!(self, Self::Serial | Self::Spawn)
+        !self.is_peer() && !self.is_engine() && !matches!(self, Self::Serial | Self::Spawn)
+    }
+
+    /// Whether its waiters have a spin budget that can be chosen.
+    pub const fn can_spin(self) -> bool {
+        matches!(self, Self::Epoch | Self::EpochX2 | Self::EpochX4)
     }
 
     /// Participants of the pool that is built for `n_threads`, at least one.
@@ -231,7 +247,7 @@ mod tests {
     fn a_pool_has_the_participants_it_says() {
         for &backend in Backend::ALL {
             let found = backend.with_pool(2, |pool| pool.participants());
-            match backend.is_peer() {
+            match backend.is_peer() || backend.is_engine() {
                 true => assert!(found.is_err(), "{backend}"),
                 false => assert_eq!(found.unwrap(), backend.participants(2), "{backend}"),
             }

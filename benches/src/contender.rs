@@ -1,4 +1,4 @@
-//! What takes part in a comparison: a backend, and where its threads run.
+//! What takes part in a comparison: a backend, where its threads run, and how long they spin.
 
 #![forbid(unsafe_code)]
 
@@ -12,13 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Backend, PoolError, Spawn};
 
-/// A backend with a placement of its threads, named `epoch` or, if they are bound, `epoch@one-per-core`.
+/// What stands in front of a spin budget in a name.
+const SPIN: &str = "spin=";
+
+/// A backend with a placement of its threads and a spin budget: `epoch`, `epoch@one-per-core` if they are bound, `epoch@spin=4000` if
+/// their budget is another than the usual one, or `epoch@set@spin=0`.
 ///
 /// ```
 /// use benches::{Backend, Contender};
 ///
 /// let contender: Contender = "epoch@set".parse().unwrap();
 /// assert_eq!(contender.backend(), Backend::Epoch);
+/// assert_eq!("epoch@spin=4000".parse::<Contender>().unwrap().spin(), Some(4000));
 /// assert_eq!(Contender::from(Backend::Epoch).to_string(), "epoch");
 /// assert!("serial@set".parse::<Contender>().is_err());
 /// ```
@@ -27,24 +32,32 @@ use crate::{Backend, PoolError, Spawn};
 pub struct Contender {
     backend: Backend,
     placement: Placement,
+    spin: Option<u32>,
 }
 
 impl Contender {
-    /// Each backend with each placement; once and unbound, if its threads are not started by this workspace's crates.
+    /// Each backend with each placement and each spin budget; once and unbound, if its threads are not started by this workspace's
+    /// crates, and with the budget that it has, if that cannot be chosen or none is given here.
     ///
     /// ```
     /// use benches::{Backend, Contender, Placement};
     ///
-    /// let all = Contender::all(&[Backend::Serial, Backend::Epoch], &[Placement::None, Placement::Set]);
+    /// let all = Contender::all(&[Backend::Serial, Backend::Epoch], &[Placement::None, Placement::Set], &[]);
     /// let names: Vec<String> = all.iter().map(Contender::to_string).collect();
     /// assert_eq!(names, ["serial", "epoch", "epoch@set"]);
     /// ```
-    pub fn all(backends: &[Backend], placements: &[Placement]) -> Vec<Self> {
+    pub fn all(backends: &[Backend], placements: &[Placement], spins: &[u32]) -> Vec<Self> {
+        let chosen: Vec<Option<u32>> = spins.iter().copied().map(Some).collect();
         let mut all: Vec<Self> = Vec::new();
         for &backend in backends {
             let placements = if backend.can_be_bound() { placements } else { &[Placement::None] };
-            for &placement in placements {
-                let contender = Self { backend, placement };
+            let spins =
+                if backend.can_spin() && !chosen.is_empty() { &chosen } else { &[None][..] };
+            let each = placements
+                .iter()
+                .flat_map(|&placement| spins.iter().map(move |&spin| (placement, spin)));
+            for (placement, spin) in each {
+                let contender = Self { backend, placement, spin };
                 if !all.contains(&contender) {
                     all.push(contender);
                 }
@@ -61,6 +74,11 @@ impl Contender {
     /// Where its threads run.
     pub const fn placement(self) -> Placement {
         self.placement
+    }
+
+    /// Loop turns that a waiter spends before it parks, if it is another number than the backend has by itself.
+    pub const fn spin(self) -> Option<u32> {
+        self.spin
     }
 
     /// Whether its threads are bound to CPUs.
@@ -111,7 +129,8 @@ impl Contender {
             Backend::Spawn => Box::new(Spawn::new(backend.participants(n_threads))),
             Backend::Rayon | Backend::RayonInside => Box::new(build_rayon(setup)?),
             Backend::Epoch | Backend::EpochX2 | Backend::EpochX4 => {
-                Box::new(build_epoch(setup, epoch_pool::Pool::DEFAULT_SPIN)?)
+                let spin = self.spin.unwrap_or(epoch_pool::Pool::DEFAULT_SPIN);
+                Box::new(build_epoch(setup, spin)?)
             }
             Backend::EpochSpin0 => Box::new(build_epoch(setup, 0)?),
             Backend::Original
@@ -126,6 +145,9 @@ impl Contender {
             | Backend::Candle
             | Backend::OriginalMatvec => {
                 return Err(format!("{self} is built by the package in benches/peers").into());
+            }
+            Backend::LlamaCpp => {
+                return Err(format!("{self} is an engine of its own, and no pool").into());
             }
         })
     }
@@ -165,18 +187,22 @@ fn refuse_problems(setup: &WorkerSetup) -> Result<(), PoolError> {
 }
 
 impl From<Backend> for Contender {
-    /// Unbound.
+    /// Unbound, and with the spin budget that it has.
     fn from(backend: Backend) -> Self {
-        Self { backend, placement: Placement::None }
+        Self { backend, placement: Placement::None, spin: None }
     }
 }
 
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.placement {
-            Placement::None => f.pad(self.backend.name()),
-            placement => f.pad(&format!("{}@{placement}", self.backend)),
+        let mut name = self.backend.name().to_owned();
+        if self.is_bound() {
+            name += &format!("@{}", self.placement);
         }
+        if let Some(spin) = self.spin {
+            name += &format!("@{SPIN}{spin}");
+        }
+        f.pad(&name)
     }
 }
 
@@ -184,16 +210,27 @@ impl FromStr for Contender {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let Some((backend, placement)) = name.split_once('@') else {
-            return Ok(Self::from(name.parse::<Backend>()?));
-        };
-        let backend: Backend = backend.parse()?;
-        let placement = placement.parse().map_err(|error| format!("{error}"))?;
-        let contender = Self { backend, placement };
-        match contender.is_bound() && !backend.can_be_bound() {
-            true => Err(format!("the threads of {backend} cannot be bound from here")),
-            false => Ok(contender),
+        let mut words = name.split('@');
+        let backend: Backend = words.next().unwrap_or_default().parse()?;
+        let mut contender = Self::from(backend);
+        let mut words = words.peekable();
+        if let Some(word) = words.next_if(|word| !word.starts_with(SPIN)) {
+            contender.placement = word.parse().map_err(|error| format!("{error}"))?;
         }
+        if let Some(word) = words.next() {
+            let digits = word.strip_prefix(SPIN).and_then(|digits| digits.parse().ok());
+            contender.spin = Some(digits.ok_or_else(|| format!("`{word}` is no spin budget"))?);
+        }
+        if let Some(word) = words.next() {
+            return Err(format!("`@{word}` is one word too many in `{name}`"));
+        }
+        if contender.is_bound() && !backend.can_be_bound() {
+            return Err(format!("the threads of {backend} cannot be bound from here"));
+        }
+        if contender.spin.is_some() && !backend.can_spin() {
+            return Err(format!("{backend} has no spin budget to choose"));
+        }
+        Ok(contender)
     }
 }
 
@@ -221,15 +258,35 @@ mod tests {
 
     #[test]
     fn names_parse_and_serialize_alike() {
-        let all = Contender::all(Backend::ALL, Placement::ALL);
-        assert_eq!(all.len(), Backend::ALL.len() + 2 * 6, "six of them can be bound");
+        let unspun = Contender::all(Backend::ALL, Placement::ALL, &[]);
+        assert_eq!(unspun.len(), Backend::ALL.len() + 2 * 6, "six of them can be bound");
+        let all = Contender::all(Backend::ALL, Placement::ALL, &[0, 4000]);
+        assert_eq!(all.len(), unspun.len() + 3 * 3, "three of those have a spin budget to choose");
         for contender in all {
             assert_eq!(contender.to_string().parse::<Contender>().unwrap(), contender);
             let json = serde_json::to_string(&contender).unwrap();
             assert_eq!(json, format!("\"{contender}\""));
             assert_eq!(serde_json::from_str::<Contender>(&json).unwrap(), contender);
         }
-        for name in ["", "@", "epoch@", "@set", "tbb", "tbb@set", "epoch@core", "chili@set"] {
+        for name in [
+            "",
+            "@",
+            "epoch@",
+            "@set",
+            "tbb",
+            "tbb@set",
+            "epoch@core",
+            "chili@set",
+            "rayon@spin=1",
+            "epoch-spin0@spin=1",
+            "llama.cpp@spin=1",
+            "epoch@spin=",
+            "epoch@spin=-1",
+            "epoch@spin=4294967296",
+            "epoch@spin=1@set",
+            "epoch@set@set",
+            "epoch@set@spin=1@spin=1",
+        ] {
             assert!(name.parse::<Contender>().is_err(), "{name:?}");
         }
         assert_eq!("epoch@none".parse(), Ok(Contender::from(Backend::Epoch)));
@@ -252,7 +309,7 @@ mod tests {
         let Ok(before) = current_thread_affinity() else { return };
         let (_, cpus) = cpu_topology::resolve_threads_and_affinity(3);
         let plan: CpuSet = cpus.into_iter().collect();
-        for contender in Contender::all(Backend::ALL, Placement::ALL) {
+        for contender in Contender::all(Backend::ALL, Placement::ALL, &[]) {
             if !contender.backend.can_be_bound() {
                 continue;
             }

@@ -268,6 +268,7 @@ mod tests {
             shape: String::new(),
             budget_ms: 0,
             working_set: 0,
+            model: None,
             variants: crate::Variants::default(),
         };
         let report = measure(&rowpar::Serial, &request, 100.0);

@@ -18,6 +18,7 @@
 mod backend;
 mod ceiling;
 mod contender;
+pub mod cpu_time;
 pub mod data;
 mod decode;
 pub mod decode_suite;
@@ -26,6 +27,8 @@ pub mod gguf;
 pub mod library;
 pub mod llama;
 pub mod matvec;
+pub mod metered;
+pub mod model_suite;
 pub mod protocol;
 mod rates;
 pub mod round_trip;

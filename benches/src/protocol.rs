@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::llama::Activations;
 use crate::{Backend, Contender, Variants};
 
 /// A group of measurements.
@@ -21,10 +23,12 @@ pub enum Suite {
     Matvec,
     /// Tokens per second of a model's whole sequence of matvecs.
     Decode,
+    /// Tokens per second of a model's file, and what they cost: what decode is where a file is named.
+    Model,
 }
 
 impl Suite {
-    /// Every suite, in the order in which they run.
+    /// Every suite that has a name on the command line, in the order in which they run.
     pub const ALL: &[Self] = &[Self::Dispatch, Self::Matvec, Self::Decode];
 
     /// The name users write.
@@ -33,6 +37,7 @@ impl Suite {
             Self::Dispatch => "dispatch",
             Self::Matvec => "matvec",
             Self::Decode => "decode",
+            Self::Model => "model",
         }
     }
 }
@@ -64,7 +69,7 @@ pub struct Request {
     pub backend: Contender,
     /// Participants, the calling thread included where the backend lets it work.
     pub threads: usize,
-    /// Name of the model shape; the dispatch suite ignores it.
+    /// Name of the model shape; the suites of dispatches and of a model's file ignore it.
     pub shape: String,
     /// Time for the measuring itself, without set-up.
     pub budget_ms: u64,
@@ -73,6 +78,22 @@ pub struct Request {
     /// Formats, batches and the like of the matvec and decode suites.
     #[serde(default)]
     pub variants: Variants,
+    /// The model's file, and what is done with it; only for its suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRequest>,
+}
+
+/// What is done with a model's file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelRequest {
+    /// The GGUF file. Nobody may change it while it is measured.
+    pub file: PathBuf,
+    /// What block weights are multiplied with; engines have ways of their own.
+    pub activations: Activations,
+    /// The text that is written on.
+    pub prompt: String,
+    /// Tokens that are measured: those behind the first one, which comes out of the prompt.
+    pub n_tokens: usize,
 }
 
 impl Request {
@@ -148,6 +169,7 @@ mod tests {
             shape: "Qwen2.5-0.5B".into(),
             budget_ms: 250,
             working_set: 1 << 30,
+            model: None,
             variants: Variants::default(),
         };
         let text = serde_json::to_string(&request).unwrap();

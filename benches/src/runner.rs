@@ -1,7 +1,5 @@
 //! What the measuring binaries do: one request in, one JSON document out.
 
-#![forbid(unsafe_code)]
-
 use std::hint::spin_loop;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -9,9 +7,11 @@ use std::thread;
 
 use rowpar::{Kernels, RowPool};
 
+use crate::gguf::MappedFile;
 use crate::library::Library;
 use crate::matvec::MatvecSuite;
-use crate::protocol::{Report, Request, Suite};
+use crate::model_suite::ModelSuite;
+use crate::protocol::{ModelRequest, Report, Request, Suite};
 use crate::{
     Backend, Contender, Decode, ModelShape, PoolError, decode_suite, dispatch, round_trip,
 };
@@ -25,6 +25,9 @@ pub type Measure<'a> = Box<dyn FnOnce(&dyn RowPool) -> Outcome + Send + 'a>;
 /// The body of a measuring binary: reads the request that is its only argument, has the pool built by `with_pool` for the
 /// backend and the number of threads given, or the library set up by `open`, and prints the [`Report`], or what went wrong on one
 /// line.
+///
+/// A model's file that the request names is mapped into memory: whoever starts the process sees to it that nobody changes the file
+/// meanwhile.
 pub fn main(
     program: &str,
     with_pool: impl FnOnce(Contender, usize, Measure<'_>) -> Result<Outcome, PoolError>,
@@ -66,6 +69,7 @@ enum Prepared {
     Dispatch { round_trip_ns: f64 },
     Matvec(MatvecSuite),
     Decode(Box<Decode>),
+    Model(ModelSuite),
 }
 
 impl Prepared {
@@ -82,6 +86,7 @@ impl Prepared {
                 let decode = Decode::new(shape, format, decode_suite::SEED, request.threads);
                 Self::Decode(Box::new(decode))
             }
+            Suite::Model => Self::Model(open(request.model.as_ref())?),
         })
     }
 
@@ -101,8 +106,18 @@ impl Prepared {
             Self::Dispatch { round_trip_ns } => Ok(dispatch::measure(pool, request, round_trip_ns)),
             Self::Matvec(suite) => suite.measure(pool, request.budget()),
             Self::Decode(mut decode) => decode_suite::measure(&mut decode, pool, request.budget()),
+            Self::Model(suite) => suite.measure(pool),
         }
     }
+}
+
+fn open(request: Option<&ModelRequest>) -> Result<ModelSuite, String> {
+    let request = request.ok_or("the request names no model")?;
+    // SAFETY: whoever starts the process has promised to leave the file as it is: the documentation of `main` and the help of
+    // `cargo xtask bench --model` ask for it.
+    let file = unsafe { MappedFile::open(&request.file) };
+    let file = file.map_err(|error| format!("{}: {error}", request.file.display()))?;
+    Ok(ModelSuite::new(file, request.clone()))
 }
 
 /// Takes all the time of one CPU that it gets, until its standard input closes: a neighbour to order.

@@ -58,7 +58,7 @@ pub(crate) enum Task {
 }
 
 /// What `bench` can be told.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct BenchOptions {
     /// Suites to run: dispatch, matvec, decode. All if none is named.
     #[arg(value_name = "SUITE")]
@@ -70,8 +70,8 @@ pub(crate) struct BenchOptions {
     /// caller is a worker), epoch, epoch-spin0 (its waiters park at once), epoch-x2 and epoch-x4 (that many times the
     /// participants), and pools of others: original (the pool of cortiq-engine), spindle,
     /// paralight, chili, and in C libgomp and pthreadpool. In the matvec suite alone also libraries that bring kernels and threads:
-    /// openblas, matrixmultiply, gemm, candle and original-matvec. A peer whose compiler or library is missing is an error that says
-    /// how to install it.
+    /// openblas, matrixmultiply, gemm, candle and original-matvec; with --model alone the engine llama.cpp. A peer whose compiler or
+    /// library is missing is an error that says how to install it.
     #[arg(
         long,
         value_name = "LIST",
@@ -86,6 +86,17 @@ pub(crate) struct BenchOptions {
     /// Threads per pool, the calling thread included. By default what `cargo xtask topology` advises.
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
+    /// Spin budgets of epoch, epoch-x2 and epoch-x4, comma separated, each a contender of its own: the loop turns that a waiter spends
+    /// before it parks. By default the one that the pool has.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) spin: Vec<u32>,
+    /// Decode this model: a GGUF file of the llama family, whose weights are used where they are in the file. Nobody may change the
+    /// file meanwhile. The backend llama.cpp runs here only, out of an npm package.
+    #[arg(long, value_name = "FILE", conflicts_with = "shape")]
+    pub(crate) model: Option<PathBuf>,
+    /// Tokens of the model that each process measures. By default 128, or 32 if quick.
+    #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) tokens: Option<u32>,
     /// Model shape: SmolLM2-135M, Qwen2.5-0.5B, Llama-3.2-1B. By default the first, and all of them in a full decode.
     #[arg(long, value_name = "NAME")]
     pub(crate) shape: Option<ModelShape>,
@@ -105,7 +116,8 @@ pub(crate) struct BenchOptions {
         long,
         value_name = "DIR",
         conflicts_with_all = [
-            "quick", "threads", "shape", "disturb", "out", "baseline", "formats", "batches", "isas", "input", "packed", "working_set",
+            "quick", "tokens", "threads", "shape", "disturb", "out", "baseline", "formats", "batches", "isas", "input", "packed",
+            "working_set",
         ]
     )]
     pub(crate) check: Option<PathBuf>,

@@ -24,7 +24,7 @@ fn path(path: &Path) -> &str {
 
 #[test]
 fn mistakes_in_the_arguments() {
-    let cases: [&[&str]; 27] = [
+    let cases: [&[&str]; 37] = [
         &[],
         &["benhc"],
         &["bench", "latency"],
@@ -37,6 +37,16 @@ fn mistakes_in_the_arguments() {
         &["bench", "--threads", "many"],
         &["bench", "--threads"],
         &["bench", "--shape", "gpt-2"],
+        &["bench", "--spin", ""],
+        &["bench", "--spin", "-1"],
+        &["bench", "--spin", "4294967296"],
+        &["bench", "model"],
+        &["bench", "--tokens", "5"],
+        &["bench", "--backends", "llama.cpp"],
+        &["bench", "decode", "--model"],
+        &["bench", "decode", "--model", "f", "--tokens", "0"],
+        &["bench", "matvec", "--model", "f"],
+        &["bench", "--model", "f", "--format", "Q8_0"],
         &["bench", "--unknown"],
         &["bench", "--format", "Q9_9"],
         &["bench", "--batch", "0"],
@@ -67,6 +77,48 @@ fn the_line_names_what_would_have_been_right() {
     assert!(refusal(&["bench", "--format", "Q9_9"]).contains("Q6_K"));
     assert!(refusal(&["bench", "--kernel", "abacus"]).contains("scalar"));
     assert!(refusal(&["bench", "--threads", "0"]).contains("at least 1 thread"));
+}
+
+/// A file of one tensor of this type; a whole one is much longer.
+fn model_file(magic: &[u8], tensor_type: u32) -> Vec<u8> {
+    let mut file = [magic, &3_u32.to_le_bytes()].concat();
+    for count in [1_u64, 0, 1] {
+        file.extend(count.to_le_bytes()); // tensors, entries, bytes of the first name
+    }
+    file.push(b't');
+    file.extend(1_u32.to_le_bytes());
+    file.extend(4_u64.to_le_bytes());
+    file.extend(tensor_type.to_le_bytes());
+    file.extend(0_u64.to_le_bytes());
+    file.resize(file.len().next_multiple_of(32) + 16, 0);
+    file
+}
+
+#[test]
+fn a_model_that_cannot_be_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.gguf");
+    let out = folder.path().join("out");
+    let whole = model_file(b"GGUF", 0);
+    let cases = [
+        (Vec::new(), "cut short"),
+        (whole[..whole.len() - 1].to_vec(), "data ends at byte"),
+        (whole[..30].to_vec(), "cut short"),
+        (model_file(b"GGML", 0), "not a GGUF file"),
+        (model_file(b"GGUF", 99), "unknown tensor type 99"),
+        (whole, "general.architecture"),
+    ];
+    for (content, words) in cases {
+        fs::write(&file, content).unwrap();
+        let line = refusal(&["bench", "decode", "--model", path(&file), "--out", path(&out)]);
+        assert!(line.contains(words) && line.contains("model.gguf"), "{line} without {words}");
+    }
+    fs::remove_file(&file).unwrap();
+    for file in [&file, folder.path()] {
+        let line = refusal(&["bench", "decode", "--model", path(file), "--out", path(&out)]);
+        assert!(line.contains(path(file)), "{line}");
+    }
+    assert!(!out.exists(), "nothing was begun");
 }
 
 #[test]

@@ -6,15 +6,28 @@ use std::fmt;
 use std::str::FromStr;
 
 use rowpar::{Activation, Q8Activation};
+use serde::{Deserialize, Serialize};
+
+use crate::Input;
 
 /// What matrices of block weights are multiplied with. Matrices of floats take floats always.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Activations {
     /// Floats: slower, and nothing is lost beside what the weights have lost.
     F32,
     /// Eight bits and a scale for 32 values.
     #[default]
     Q8,
+}
+
+impl From<Input> for Activations {
+    fn from(input: Input) -> Self {
+        match input {
+            Input::F32 => Self::F32,
+            Input::Q8 => Self::Q8,
+        }
+    }
 }
 
 impl fmt::Display for Activations {

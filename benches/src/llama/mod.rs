@@ -19,6 +19,6 @@ pub use self::config::Config;
 pub use self::error::ModelError;
 pub use self::generate::{Generator, Guesses, PREFILL_BATCH};
 pub use self::inputs::Activations;
-pub use self::model::{Model, Session};
+pub use self::model::{Model, Session, Stage};
 pub use self::sample::{Sampler, Sampling};
 pub use self::tokenizer::{TextStream, Tokenizer};

@@ -52,6 +52,20 @@ impl<'a> Model<'a> {
     }
 }
 
+/// What a pass over the model is at: see [`Session::forward_watched`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Matrices times the inputs of a layer or of the head.
+    Matvec,
+    /// Queries against the keys and values so far.
+    Attention,
+    /// What stands between them: norms, rotations, quantizing of inputs.
+    Rest,
+}
+
+/// Is told of a stage when it begins.
+type Watch<'w> = &'w mut dyn FnMut(Stage);
+
 /// A text in the making: what is kept of its tokens, and memory to work in.
 ///
 /// Logits depend on the tokens before and on [`Activations`], and on nothing else: not on the pool, not on how many tokens went
@@ -113,6 +127,11 @@ impl<'m, 'a> Session<'m, 'a> {
         self.cache.capacity()
     }
 
+    /// What the last pass gave: see [`forward`](Self::forward).
+    pub fn logits(&self) -> &[f32] {
+        &self.work.logits
+    }
+
     /// Forgets all tokens but the first `len`.
     pub fn truncate(&mut self, len: usize) {
         self.n_tokens = self.n_tokens.min(len);
@@ -125,16 +144,31 @@ impl<'m, 'a> Session<'m, 'a> {
     ///
     /// If there is no room for so many tokens, there is no such token, or `n_logits` is more than there are tokens.
     pub fn forward(&mut self, pool: &dyn RowPool, tokens: &[u32], n_logits: usize) -> &[f32] {
+        self.forward_watched(pool, tokens, n_logits, &mut |_| ())
+    }
+
+    /// The same; `watch` is called at the beginning of each stage. A pass begins and ends in [`Stage::Rest`], without a call.
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward) does.
+    pub fn forward_watched(
+        &mut self,
+        pool: &dyn RowPool,
+        tokens: &[u32],
+        n_logits: usize,
+        watch: &mut dyn FnMut(Stage),
+    ) -> &[f32] {
         let (room, n_vocab) = (self.capacity() - self.n_tokens, self.model.n_vocab());
         assert!(tokens.len() <= room, "{} tokens and room for {room}", tokens.len());
         assert!(n_logits <= tokens.len(), "{n_logits} logits of {} tokens", tokens.len());
         self.embed(tokens, n_vocab);
         for index in 0..self.model.weights.layers.len() {
-            self.attention(pool, index);
-            self.feed_forward(pool, index);
+            self.attention(pool, index, watch);
+            self.feed_forward(pool, index, watch);
         }
         self.n_tokens += tokens.len();
-        self.head(pool, n_logits);
+        self.head(pool, n_logits, watch);
         &self.work.logits
     }
 
@@ -152,7 +186,7 @@ impl<'m, 'a> Session<'m, 'a> {
         }
     }
 
-    fn attention(&mut self, pool: &dyn RowPool, index: usize) {
+    fn attention(&mut self, pool: &dyn RowPool, index: usize, watch: Watch<'_>) {
         let Self { model, cache, inputs, work, n_tokens, .. } = self;
         let config = &model.config;
         let layer = &model.weights.layers[index];
@@ -163,6 +197,7 @@ impl<'m, 'a> Session<'m, 'a> {
         work.key.resize(n * d_kv, 0.0);
         work.value.resize(n * d_kv, 0.0);
         let x = inputs.of(&work.normed, config.d_model);
+        watch(Stage::Matvec);
         matvec_many(
             pool,
             &mut [
@@ -171,6 +206,7 @@ impl<'m, 'a> Session<'m, 'a> {
                 Matvec { w: layer.value, x: &x, out: &mut work.value },
             ],
         );
+        watch(Stage::Rest);
         for (b, turns) in work.turns.iter().enumerate() {
             rotate(&mut work.query[b * d_query..][..d_query], config.d_head, turns);
             rotate(&mut work.key[b * d_kv..][..d_kv], config.d_head, turns);
@@ -178,14 +214,18 @@ impl<'m, 'a> Session<'m, 'a> {
             cache.store(index, *n_tokens + b, key, value);
         }
         work.attended.resize(n * d_query, 0.0);
+        watch(Stage::Attention);
         cache.attend(pool, index, *n_tokens, &work.query, &mut work.items, &mut work.attended);
+        watch(Stage::Rest);
         let x = inputs.of(&work.attended, d_query);
         work.delta.resize(n * config.d_model, 0.0);
+        watch(Stage::Matvec);
         matvec_batch(pool, layer.attention_out, &x, &mut work.delta);
+        watch(Stage::Rest);
         math::add(&mut work.x, &work.delta);
     }
 
-    fn feed_forward(&mut self, pool: &dyn RowPool, index: usize) {
+    fn feed_forward(&mut self, pool: &dyn RowPool, index: usize, watch: Watch<'_>) {
         let Self { model, inputs, work, .. } = self;
         let config = &model.config;
         let layer = &model.weights.layers[index];
@@ -194,6 +234,7 @@ impl<'m, 'a> Session<'m, 'a> {
         work.gate.resize(n * config.d_ff, 0.0);
         work.up.resize(n * config.d_ff, 0.0);
         let x = inputs.of(&work.normed, config.d_model);
+        watch(Stage::Matvec);
         matvec_many(
             pool,
             &mut [
@@ -201,14 +242,17 @@ impl<'m, 'a> Session<'m, 'a> {
                 Matvec { w: layer.up, x: &x, out: &mut work.up },
             ],
         );
+        watch(Stage::Rest);
         math::swiglu(&mut work.gate, &work.up);
         let x = inputs.of(&work.gate, config.d_ff);
         work.delta.resize(n * config.d_model, 0.0);
+        watch(Stage::Matvec);
         matvec_batch(pool, layer.down, &x, &mut work.delta);
+        watch(Stage::Rest);
         math::add(&mut work.x, &work.delta);
     }
 
-    fn head(&mut self, pool: &dyn RowPool, n_logits: usize) {
+    fn head(&mut self, pool: &dyn RowPool, n_logits: usize, watch: Watch<'_>) {
         let Self { model, inputs, work, .. } = self;
         let config = &model.config;
         work.logits.resize(n_logits * model.n_vocab(), 0.0);
@@ -218,7 +262,9 @@ impl<'m, 'a> Session<'m, 'a> {
         let last = &work.x[work.x.len() - n_logits * config.d_model..];
         norm(last, &model.weights.norm, config, &mut work.normed);
         let x = inputs.of(&work.normed, config.d_model);
+        watch(Stage::Matvec);
         matvec_batch(pool, model.weights.head, &x, &mut work.logits);
+        watch(Stage::Rest);
     }
 }
 

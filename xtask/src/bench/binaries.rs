@@ -1,4 +1,4 @@
-//! The measuring binaries: built once, the one with the peers only if a peer is asked for.
+//! The measuring programs: our binaries, built once, the one with the peers only if a peer is asked for; and engines of others.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,25 +7,31 @@ use anyhow::{Context, ensure};
 use benches::protocol::MissingPeer;
 use benches::{Backend, Contender};
 
+use super::llama_cpp::LlamaCpp;
 use crate::cli::UsageError;
 use crate::workspace::{self, cargo};
 
-/// Where the binaries are.
+/// Where the programs are.
 #[derive(Debug)]
 pub(crate) struct Binaries {
     ours: PathBuf,
     peers: Option<PathBuf>,
+    llama_cpp: Option<LlamaCpp>,
 }
 
 impl Binaries {
     /// Builds what `contenders` need with the release profile. A peer that cannot be built in is a [`UsageError`] that says
     /// how to install what is missing.
     pub(crate) fn build(contenders: &[Contender]) -> anyhow::Result<Self> {
+        let backends = || contenders.iter().map(|contender| contender.backend());
+        let llama_cpp = backends()
+            .any(|backend| backend == Backend::LlamaCpp)
+            .then(|| LlamaCpp::find(&workspace::target_dir()?).map_err(anyhow::Error::from))
+            .transpose()?;
         let ours = build("bench-runner", cargo_build().args(["--package", "benches"]))?;
-        let backends = contenders.iter().map(|contender| contender.backend());
-        let wanted: Vec<Backend> = backends.filter(|backend| backend.is_peer()).collect();
+        let wanted: Vec<Backend> = backends().filter(|backend| backend.is_peer()).collect();
         if wanted.is_empty() {
-            return Ok(Self { ours, peers: None });
+            return Ok(Self { ours, peers: None, llama_cpp });
         }
         let manifest = workspace::root().join("benches").join("peers").join("Cargo.toml");
         let mut command = cargo_build();
@@ -37,15 +43,20 @@ impl Binaries {
         command.arg("--target-dir").arg(workspace::target_dir()?.join("peers"));
         let peers = build("peer-runner", &mut command)?;
         refuse_missing(&wanted, &missing(&peers)?)?;
-        Ok(Self { ours, peers: Some(peers) })
+        Ok(Self { ours, peers: Some(peers), llama_cpp })
     }
 
-    /// The binary that measures `backend`.
-    pub(crate) fn of(&self, backend: Backend) -> anyhow::Result<&Path> {
-        match backend.is_peer() {
-            true => self.peers.as_deref().context("the peers were not built"),
-            false => Ok(&self.ours),
+    /// The command that measures `backend`; a request is still to come, as its last argument.
+    pub(crate) fn of(&self, backend: Backend) -> anyhow::Result<Command> {
+        if backend.is_engine() {
+            let engine = self.llama_cpp.as_ref().context("llama.cpp was not looked for")?;
+            return Ok(engine.command());
         }
+        let binary = match backend.is_peer() {
+            true => self.peers.as_deref().context("the peers were not built")?,
+            false => &self.ours,
+        };
+        Ok(Command::new(binary))
     }
 
     /// A process that keeps a CPU busy until its standard input closes.
@@ -127,13 +138,14 @@ mod tests {
 
     #[test]
     fn each_backend_has_its_binary() {
-        let binaries = Binaries { ours: "a".into(), peers: Some("b".into()) };
-        for &backend in Backend::ALL {
+        let binaries = Binaries { ours: "a".into(), peers: Some("b".into()), llama_cpp: None };
+        for &backend in Backend::ALL.iter().filter(|backend| !backend.is_engine()) {
             let expected = if backend.is_peer() { "b" } else { "a" };
-            assert_eq!(binaries.of(backend).unwrap(), Path::new(expected), "{backend}");
+            assert_eq!(binaries.of(backend).unwrap().get_program(), expected, "{backend}");
         }
-        let binaries = Binaries { ours: "a".into(), peers: None };
+        let binaries = Binaries { peers: None, ..binaries };
         assert!(binaries.of(Backend::Chili).is_err());
+        assert!(binaries.of(Backend::LlamaCpp).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub(crate) fn quantity(value: f64, unit: &str) -> String {
         ("tokens/s", _) => (value, "/s"),
         _ => (value, unit),
     };
-    format!("{} {unit}", digits(value))
+    format!("{} {unit}", digits(value)).trim_end().to_owned()
 }
 
 /// A number in as little room as two digits need.
@@ -23,6 +23,7 @@ fn digits(value: f64) -> String {
         99.95.. => format!("{value:.0}"),
         9.995.. => format!("{value:.1}"),
         0.0995.. => format!("{value:.2}"),
+        0.0 => "0".into(),
         _ => format!("{value:.3}"),
     }
 }
@@ -48,6 +49,8 @@ mod tests {
             (12.345, "GB/s", "12.3 GB/s"),
             (99.97, "%", "100 %"),
             (130.4, "tokens/s", "130 /s"),
+            (151.0, "", "151"),
+            (0.0, "%", "0 %"),
         ];
         for (value, unit, expected) in cases {
             assert_eq!(quantity(value, unit), expected);

@@ -3,9 +3,10 @@
 //! | Step | File |
 //! |---|---|
 //! | settings from the options; out folder and baseline checked before anything is measured | `settings.rs` |
+//! | the model's file of a decode, if there is one | `model.rs` |
 //! | formats, batches, kernels and the like | `variants.rs` |
 //! | what this machine is, and what others did on it meanwhile | `machine.rs`, `neighbours.rs` |
-//! | the measuring binaries, built and run | `binaries.rs`, `runner.rs` |
+//! | the measuring programs, built or found, and run | `binaries.rs`, `llama_cpp.rs`, `runner.rs` |
 //! | busy processes beside them, where that is asked for | `disturb.rs` |
 //! | rounds, their order, the clock | `rounds.rs` |
 //! | values by case and backend, checksums compared | `series.rs` |
@@ -21,7 +22,9 @@ mod binaries;
 mod check;
 mod disturb;
 mod format;
+mod llama_cpp;
 mod machine;
+mod model;
 mod neighbours;
 mod plot;
 mod reading;
@@ -52,8 +55,8 @@ use crate::output::print;
 /// Measures, writes `results.json` and `report.html`, and prints the tables.
 pub(crate) fn run(options: BenchOptions) -> anyhow::Result<()> {
     if let Some(folder) = &options.check {
-        let contenders = Contender::all(&options.backends, &options.placement);
-        return check::run(folder, &options.suites, &contenders);
+        let contenders = Contender::all(&options.backends, &options.placement, &options.spin);
+        return check::run(folder, &model::suites(&options)?, &contenders);
     }
     let settings = Settings::new(options)?;
     let binaries = binaries::Binaries::build(&settings.contenders)?;

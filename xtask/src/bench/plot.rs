@@ -26,7 +26,8 @@ const SHORTEST_NS: f64 = 10.0;
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Plane<'a> = DrawingArea<SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// The colour of a contender in every plot: that of its backend, darker or lighter where its threads are bound.
+/// The colour of a contender in every plot: that of its backend, darker or lighter where its threads are bound, and darker the sooner
+/// they park if that was chosen.
 pub(crate) fn color(contender: &str) -> RGBColor {
     let Ok(contender) = contender.parse::<Contender>() else { return INK };
     let RGBColor(red, green, blue) = color_of(contender.backend());
@@ -35,7 +36,9 @@ pub(crate) fn color(contender: &str) -> RGBColor {
         Placement::OnePerCore => u8::MAX - (u8::MAX - part) / 2,
         _ => part,
     };
-    RGBColor(shade(red), shade(green), shade(blue))
+    let strength = contender.spin().map_or(1.0, |spin| 0.4 + (f64::from(spin) + 1.0).log2() / 64.0);
+    let tint = |part: u8| (f64::from(shade(part)) * strength) as u8;
+    RGBColor(tint(red), tint(green), tint(blue))
 }
 
 const fn color_of(backend: Backend) -> RGBColor {
@@ -54,6 +57,7 @@ const fn color_of(backend: Backend) -> RGBColor {
         Backend::Chili => RGBColor(200, 60, 40),
         Backend::Libgomp => RGBColor(120, 120, 220),
         Backend::Pthreadpool => RGBColor(150, 100, 60),
+        Backend::LlamaCpp => RGBColor(230, 190, 60),
         Backend::Openblas => RGBColor(90, 110, 200),
         Backend::Matrixmultiply => RGBColor(205, 145, 90),
         Backend::Gemm => RGBColor(80, 160, 200),
@@ -204,7 +208,7 @@ mod tests {
 
     #[test]
     fn no_two_contenders_look_the_same() {
-        let all = Contender::all(Backend::ALL, Placement::ALL);
+        let all = Contender::all(Backend::ALL, Placement::ALL, &[]);
         let colors: std::collections::BTreeSet<(u8, u8, u8)> = all
             .iter()
             .map(|contender| {
@@ -213,6 +217,10 @@ mod tests {
             })
             .collect();
         assert_eq!(colors.len(), all.len());
+        let spinning = ["epoch", "epoch@spin=0", "epoch@spin=4000", "epoch@spin=200000"].map(color);
+        for (index, color) in spinning.iter().enumerate() {
+            assert!(!spinning[..index].contains(color), "{color:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One line per table that says what to read out of it.
 
-use benches::protocol::Better;
+use benches::protocol::{Better, Suite};
 use benches::{Backend, Contender};
 
 use super::baseline::{Change, Verdict};
@@ -17,13 +17,15 @@ pub(crate) fn of_section(section: &Section<'_>, usual: Contender) -> String {
     let Some(subject) = section.backends().into_iter().find(is_subject) else {
         return "nothing to compare with".into();
     };
-    let rows: Vec<&Row> =
-        section.rows.iter().filter(|row| row.backend == subject).copied().collect();
+    let is_read = |row: &&Row| {
+        row.backend == subject && (row.suite != Suite::Model || row.metric == "tokens_per_s")
+    };
+    let rows: Vec<&Row> = section.rows.iter().copied().filter(is_read).collect();
     if rows.iter().any(|row| row.metric == "of_ceiling") {
         let (low, high) = extent(rows.iter().map(|row| row.median));
         return format!("{subject}: {} % of the read ceiling", range(low, high));
     }
-    let mut others = vec![reference, Backend::Serial.into()];
+    let mut others = vec![reference, Backend::Serial.into(), Backend::LlamaCpp.into()];
     others.dedup();
     let parts: Vec<String> =
         others.iter().filter_map(|other| against(&rows, &other.to_string())).collect();

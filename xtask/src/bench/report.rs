@@ -5,10 +5,11 @@ use std::fmt::Write;
 use benches::protocol::Suite;
 
 use super::baseline::{Verdict, caveats};
+use super::model::Model;
 use super::plot;
 use super::results::Results;
 use super::section::Section;
-use super::settings::{Settings, unique};
+use super::settings::{Settings, Task, unique};
 use super::stats::coverage;
 use super::table::{Cell, Table};
 
@@ -35,7 +36,7 @@ pub(crate) fn html(
     )?;
     page.push_str(&legend(settings));
     for (section, table) in sections {
-        page.push_str(&html_section(table, &plot::svg(section)?));
+        page.push_str(&html_section(table, &plot::svg(&section.on_one_axis())?));
     }
     if let Some(table) = changes {
         page.push_str(&html_section(table, ""));
@@ -115,11 +116,22 @@ fn method(results: &Results, settings: &Settings) -> String {
          outside its pool, as an engine's decode loop calls it; <code>rayon-inside</code> runs the loop on \
          one of its workers. Per cent of the ceiling is the best matvec pass against the best pass of \
          several read loops on the same threads, taking turns. In the decode replay every step needs the output of the \
-         one before, and all backends gave the same bits.</p>\n",
+         one before, and all backends gave the same bits.</p>\n\
+         {of_model}",
         rounds = results.rounds,
         reference = settings.reference(),
+        of_model = if settings.model.is_some() { OF_MODEL } else { "" },
     )
 }
+
+/// What the rows of a model's file are.
+const OF_MODEL: &str = "<p>Of a model's file, every backend makes the same tokens, one after the other. The CPU time of a token is \
+    that of the whole process, waiting threads that spin included. What can be read is the fastest of several read loops over the \
+    same mapped weights on the same threads, taking turns with the tokens. Where the time goes is measured on some of the tokens, made \
+    once more through a pool with a meter: dispatches are what they took longer than their work, evenly shared by the threads, \
+    would have; matvecs and attention are without that. <code>@spin=4000</code> is a pool whose waiters park after so many loop \
+    turns. <code>llama.cpp</code> is the engine, with kernels, threads and activations of its own, and its own count of \
+    tokens per second.</p>\n";
 
 /// Facts, notes and the command that repeats the run.
 fn machine(results: &Results, settings: &Settings) -> String {
@@ -148,7 +160,12 @@ fn machine(results: &Results, settings: &Settings) -> String {
 fn command(settings: &Settings) -> String {
     let mut suites: Vec<&str> = settings.tasks.iter().map(|task| task.suite.name()).collect();
     suites.dedup();
-    let weighted = settings.tasks.iter().filter(|task| task.suite != Suite::Dispatch);
+    // A file is the decode of `--model`.
+    suites.iter_mut().filter(|suite| **suite == Suite::Model.name()).for_each(|suite| {
+        *suite = Suite::Decode.name();
+    });
+    let is_shaped = |task: &&Task| matches!(task.suite, Suite::Matvec | Suite::Decode);
+    let weighted = settings.tasks.iter().filter(is_shaped);
     let mut shapes: Vec<&str> = weighted.map(|task| task.shape.name).collect();
     shapes.sort_unstable();
     shapes.dedup();
@@ -167,6 +184,8 @@ fn command(settings: &Settings) -> String {
     if let [shape] = shapes[..] {
         words.push(format!("--shape {shape}"));
     }
+    words.extend(spin(settings));
+    words.extend(settings.model.iter().map(Model::words));
     words.extend(settings.variants.words());
     if settings.disturb > 0 {
         words.push(format!("--disturb {}", settings.disturb));
@@ -182,6 +201,14 @@ fn placement(settings: &Settings) -> String {
         [] | ["none"] => String::new(),
         ref names => format!(" --placement {}", names.join(",")),
     }
+}
+
+/// The option with the spin budgets, unless every pool had its own.
+fn spin(settings: &Settings) -> Option<String> {
+    let spins = settings.contenders.iter().filter_map(|contender| contender.spin());
+    let spins = unique(&spins.collect::<Vec<_>>());
+    let names = spins.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    (!spins.is_empty()).then(|| format!("--spin {names}"))
 }
 
 fn escape(text: &str) -> String {
@@ -210,6 +237,9 @@ mod tests {
             threads: Some(2),
             disturb: 0,
             shape: None,
+            spin: vec![0, 4000],
+            model: None,
+            tokens: None,
             variants: VariantOptions::default(),
             out: Some(folder.path().to_owned()),
             baseline: None,
@@ -226,7 +256,7 @@ mod tests {
             "<svg",
             "A &lt;fast&gt; &amp; &quot;quiet&quot; one",
             "170 ns",
-            "cargo xtask bench dispatch matvec decode --quick --backends serial,spawn,rayon,epoch,epoch-spin0 --placement none,set --threads 2 --shape SmolLM2-135M",
+            "cargo xtask bench dispatch matvec decode --quick --backends serial,spawn,rayon,epoch,epoch-spin0 --placement none,set --threads 2 --shape SmolLM2-135M --spin 0,4000",
         ] {
             assert!(page.contains(part), "{part}");
         }

@@ -14,16 +14,20 @@ use super::binaries::Binaries;
 
 /// Time a process has beyond its budget; longer than any set-up, so that a hang becomes an error.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// For a model's file, where tokens are counted and not time: threads that wait for each other in loops can take seconds for one,
+/// where they have less than a CPU each.
+const MODEL_PATIENCE: Duration = Duration::from_secs(900);
 
 /// Measures one request in a process of its own.
 pub(crate) fn run(binaries: &Binaries, request: &Request) -> anyhow::Result<Report> {
     let what = format!("{} on {}", request.suite, request.backend);
-    let mut command = Command::new(binaries.of(request.backend.backend())?);
+    let mut command = binaries.of(request.backend.backend())?;
     command.arg(serde_json::to_string(request)?);
     if request.backend.backend().is_library() {
         command.envs(library::environment(request.threads));
     }
-    let output = output_within(&mut command, PATIENCE + request.budget())
+    let patience = if request.model.is_some() { MODEL_PATIENCE } else { PATIENCE };
+    let output = output_within(&mut command, patience + request.budget())
         .with_context(|| format!("measuring {what}"))?;
     if !output.success {
         bail!("measuring {what} failed ({}): {}", output.status, output.stderr.trim());

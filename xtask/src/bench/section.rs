@@ -62,9 +62,24 @@ const SHOWN: &[Shown] = &[
     },
 ];
 
+/// The metrics of a model's file, which stand in one table, and what they are called there. The first one is what the others
+/// explain.
+const OF_MODEL: &[(&str, &str)] = &[
+    ("tokens_per_s", "tokens/s"),
+    ("cpu_ms_per_token", "CPU time of a token"),
+    ("bandwidth", "weights read"),
+    ("of_ceiling", "of what can be read"),
+    ("dispatches", "dispatches of a token"),
+    ("matvec_share", "time in matvecs"),
+    ("dispatch_share", "in dispatches"),
+    ("attention_share", "in attention"),
+    ("rest_share", "in the rest"),
+];
+
 /// Whether a metric is one of those shown.
 pub(crate) fn is_shown(metric: &str) -> bool {
-    SHOWN.iter().any(|shown| shown.metric == metric)
+    let of_model = OF_MODEL.iter().map(|(metric, _)| *metric);
+    SHOWN.iter().map(|shown| shown.metric).chain(of_model).any(|shown| shown == metric)
 }
 
 /// The results of one table and one plot.
@@ -79,12 +94,23 @@ pub(crate) struct Section<'a> {
 impl<'a> Section<'a> {
     /// Every section that has results.
     pub(crate) fn all(results: &'a Results) -> Vec<Self> {
-        SHOWN.iter().flat_map(|shown| sections_of(results, shown)).collect()
+        let shown = SHOWN.iter().flat_map(|shown| sections_of(results, shown));
+        shown.chain(sections_of_models(results)).collect()
     }
 
-    /// The name of a row's case without what all of them share.
+    /// The name of a row's case without what all of them share; of a model's file, what its metric is called.
     pub(crate) fn case(&self, row: &'a Row) -> &'a str {
-        row.case.strip_prefix(&self.prefix).unwrap_or(&row.case)
+        match OF_MODEL.iter().find(|(metric, _)| row.suite == Suite::Model && *metric == row.metric)
+        {
+            Some((_, name)) => name,
+            None => row.case.strip_prefix(&self.prefix).unwrap_or(&row.case),
+        }
+    }
+
+    /// What can stand on one axis: all of it, or of a model's file the first metric.
+    pub(crate) fn on_one_axis(&self) -> Self {
+        let is_on_it = |row: &&Row| row.suite != Suite::Model || row.metric == OF_MODEL[0].0;
+        Self { rows: self.rows.iter().copied().filter(is_on_it).collect(), ..self.clone() }
     }
 
     /// The backend that values are compared with: `usual`, but serial for whole times, which say whether a pool pays at all.
@@ -111,7 +137,7 @@ fn sections_of<'a>(results: &'a Results, shown: &Shown) -> Vec<Section<'a>> {
         rows.filter(|row| row.suite == shown.suite && row.metric == shown.metric).collect();
     let prefixes = match shown.suite {
         Suite::Dispatch => vec![(String::new(), shown.title.to_owned())],
-        Suite::Matvec | Suite::Decode => ModelShape::ALL
+        Suite::Matvec | Suite::Decode | Suite::Model => ModelShape::ALL
             .iter()
             .map(|shape| (format!("{}-", shape.slug()), format!("{}, {shape}", shown.title)))
             .collect(),
@@ -121,6 +147,19 @@ fn sections_of<'a>(results: &'a Results, shown: &Shown) -> Vec<Section<'a>> {
         Section { title, rows, prefix }
     });
     sections.filter(|section| !section.rows.is_empty()).collect()
+}
+
+/// A section for each model's file: all its metrics that are shown.
+fn sections_of_models(results: &Results) -> Vec<Section<'_>> {
+    let of_models = || results.results.iter().filter(|row| row.suite == Suite::Model);
+    let section = |case: &str| {
+        let rows = OF_MODEL.iter().flat_map(|(metric, _)| {
+            of_models().filter(move |row| row.case == case && row.metric == *metric)
+        });
+        let title = format!("decode of {case}: what a token costs, and where its time goes");
+        Section { title, rows: rows.collect(), prefix: String::new() }
+    };
+    distinct(of_models().map(|row| row.case.as_str())).into_iter().map(section).collect()
 }
 
 /// Each item once, in order of first appearance.
@@ -161,6 +200,29 @@ mod tests {
         assert_eq!(sections[0].cases(), ["2us-x2-gap20us"]);
         assert_eq!(sections[0].backends(), ["rayon", "epoch"]);
         assert_eq!(sections[1].cases(), ["separate", "grouped"]);
+    }
+
+    #[test]
+    fn the_metrics_of_a_models_file_stand_together() {
+        let (mut results, _) = example();
+        let row = results.results[0].clone();
+        for (metric, backend) in [
+            ("dispatch_share", "epoch"),
+            ("read_ceiling", "epoch"),
+            ("tokens_per_s", "epoch"),
+            ("tokens_per_s", "llama.cpp"),
+        ] {
+            let (suite, case) = (Suite::Model, "some-file".into());
+            let (metric, backend) = (metric.into(), backend.into());
+            results.results.push(Row { suite, case, metric, backend, ..row.clone() });
+        }
+        let sections = Section::all(&results);
+        assert_eq!(sections.len(), 2);
+        assert!(sections[1].title.contains("some-file"));
+        assert_eq!(sections[1].cases(), ["tokens/s", "in dispatches"]);
+        assert_eq!(sections[1].backends(), ["epoch", "llama.cpp"]);
+        assert_eq!(sections[1].on_one_axis().cases(), ["tokens/s"]);
+        assert_eq!(sections[0].on_one_axis(), sections[0]);
     }
 
     #[test]

@@ -42,7 +42,10 @@ impl SeriesSet {
                 self.notes.push(note);
             }
         }
-        self.isa = report.isa;
+        // Engines of others do not say what their kernels are for.
+        if !report.isa.is_empty() {
+            self.isa = report.isa;
+        }
         for measurement in report.measurements {
             let found = self.all.iter().position(|series| {
                 series.suite == suite

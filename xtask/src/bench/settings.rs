@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::ensure;
-use benches::protocol::{Request, Suite};
+use benches::protocol::{ModelRequest, Request, Suite};
 use benches::{Backend, Contender, ModelShape, Variants};
 use rowpar::Format;
 
 use super::machine;
+use super::model::{self, Model};
 use super::results::Results;
 use super::variants::VariantOptions;
 use crate::cli::{BenchOptions, UsageError};
@@ -29,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) disturb: usize,
     pub(crate) out: PathBuf,
     pub(crate) baseline: Option<Results>,
+    /// The file of the suite of a model's file.
+    pub(crate) model: Option<Model>,
     /// What is measured in each round, in this order.
     pub(crate) tasks: Vec<Task>,
     pub(crate) pace: Pace,
@@ -54,6 +57,7 @@ impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.suite {
             Suite::Dispatch => self.suite.fmt(f),
+            Suite::Model => f.write_str("decode of the file"),
             Suite::Matvec => write!(f, "{} {}", self.suite, self.shape),
             Suite::Decode => write!(f, "{} {} {}", self.suite, self.shape, self.format),
         }
@@ -82,20 +86,25 @@ impl Pace {
 impl Settings {
     /// Checks everything that can be checked in advance; each mistake is a [`UsageError`].
     pub(crate) fn new(options: BenchOptions) -> anyhow::Result<Self> {
-        let out = match options.out {
-            Some(folder) => folder,
+        let out = match &options.out {
+            Some(folder) => folder.clone(),
             None => workspace::target_dir()?.join("bench"),
         };
-        let contenders = Contender::all(&options.backends, &options.placement);
+        let contenders = Contender::all(&options.backends, &options.placement, &options.spin);
+        let suites = model::suites(&options)?;
+        let model = Model::find(&options)?;
         check_bindable(&contenders)?;
         check_writable(&out)?;
         let baseline = options.baseline.as_deref().map(Results::load).transpose()?;
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = model.iter().map(Model::note).collect();
         let shapes = shapes(options.shape, options.quick);
-        let suites = unique(if options.suites.is_empty() { Suite::ALL } else { &options.suites });
         let backends = unique(&options.backends);
         options.variants.check(&suites, &backends)?;
         let mut tasks = tasks(&suites, &shapes, options.quick, &options.variants);
+        if let Some(model) = &model {
+            let of_file = tasks.iter_mut().filter(|task| task.suite == Suite::Model);
+            of_file.for_each(|task| task.working_set = model.facts.bytes_per_token);
+        }
         keep_fitting(
             &mut tasks,
             machine::available_memory(),
@@ -113,6 +122,7 @@ impl Settings {
             disturb: options.disturb,
             out,
             baseline,
+            model,
             tasks,
             pace: Pace::new(options.quick),
             variants: options.variants,
@@ -150,7 +160,7 @@ impl Settings {
     pub(crate) fn request(&self, task: Task, contender: Contender) -> Request {
         let variants = match task.suite {
             Suite::Matvec => self.variants.matvec(self.quick, &self.backends()),
-            Suite::Dispatch | Suite::Decode => {
+            Suite::Dispatch | Suite::Decode | Suite::Model => {
                 Variants { formats: vec![task.format], ..Variants::default() }
             }
         };
@@ -162,8 +172,13 @@ impl Settings {
             budget_ms: task.budget_ms,
             working_set: task.working_set,
             variants,
+            model: self.model.as_ref().filter(|_| task.suite == Suite::Model).map(request_of),
         }
     }
+}
+
+fn request_of(model: &Model) -> ModelRequest {
+    model.request.clone()
 }
 
 fn shapes(chosen: Option<ModelShape>, quick: bool) -> Vec<ModelShape> {
@@ -193,7 +208,9 @@ fn tasks(
         };
         let task = |shape, format| Task { suite, shape, format, budget_ms, working_set };
         match suite {
-            Suite::Dispatch | Suite::Matvec => tasks.push(task(shapes[0], Format::F32)),
+            Suite::Dispatch | Suite::Matvec | Suite::Model => {
+                tasks.push(task(shapes[0], Format::F32))
+            }
             Suite::Decode => tasks.extend(shapes.iter().flat_map(|&shape| {
                 variants.decode().into_iter().map(move |format| task(shape, format))
             })),
@@ -242,7 +259,7 @@ impl Task {
     fn weights(self) -> usize {
         match self.suite {
             Suite::Dispatch => 0,
-            Suite::Matvec => self.working_set,
+            Suite::Matvec | Suite::Model => self.working_set,
             Suite::Decode => self.shape.n_bytes(self.format),
         }
     }

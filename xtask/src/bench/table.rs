@@ -1,7 +1,7 @@
 //! Tables of the results: made once, printed on the terminal and set in the report.
 
 use benches::Contender;
-use benches::protocol::Better;
+use benches::protocol::{Better, Suite};
 
 use super::baseline::{Change, Verdict};
 use super::format::{quantity, range, short};
@@ -86,6 +86,10 @@ fn value_cell(results: &Results, row: &Row, reference: Contender) -> Cell {
         let ceiling = results.find(&Row { metric: "read_ceiling".into(), ..row.clone() });
         let detail = ceiling.map(|row| format!("of {}", quantity(row.median, &row.unit)));
         return Cell { value, detail: detail.unwrap_or_default(), verdict: None };
+    }
+    // Parts of a whole are no better or worse.
+    if row.suite == Suite::Model && (row.metric == "dispatches" || row.metric.ends_with("_share")) {
+        return value.as_str().into();
     }
     let Some(ratio) = row.vs.get(&reference.to_string()) else { return value.as_str().into() };
     let verdict = Verdict::of(ratio, row.better == Better::Lower);

@@ -29,7 +29,7 @@ pub(crate) struct VariantOptions {
     /// default the fastest.
     #[arg(long = "kernel", value_name = "LIST", value_delimiter = ',')]
     pub(crate) isas: Vec<Isa>,
-    /// Matvec: what weights in blocks are multiplied with: q8 (blocks of integers, the default) or f32.
+    /// Matvec and --model: what weights in blocks are multiplied with: q8 (blocks of integers, the default) or f32.
     #[arg(long, value_name = "INPUT")]
     pub(crate) input: Option<Input>,
     /// Matvec: measure packed tiles beside the rows as they are.

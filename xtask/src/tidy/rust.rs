@@ -14,6 +14,8 @@ const UNSAFE_ALLOWED: &[(&str, &str)] = &[
     ("crates/rowpar/", "src/pool/"),
     ("crates/rowpar/", "src/kernel/"),
     ("benches/", "src/spawn.rs"),
+    ("benches/", "src/metered.rs"),
+    ("benches/", "src/runner.rs"),
     ("benches/", "src/gguf/map.rs"),
     ("benches/", "examples/generate.rs"),
     ("benches/", "tests/gguf_allocations.rs"),
