@@ -237,13 +237,13 @@ unsafe impl RowPool for Counting {
 #[test]
 fn small_work_stays_on_the_caller_and_large_work_is_one_dispatch() {
     let pool = Counting::default();
-    let (w, x) = (vec![1.0; 128 * 1024], vec![1.0; 1024]);
+    let (w, x) = (vec![1.0; 256 * 1024], vec![1.0; 1024]);
     assert_eq!(
         size_of_val(&w[..]),
         pool.parallel_bytes(),
         "what the trait says for pools of others"
     );
-    let (mut out1, mut out2) = (vec![0.0; 128], vec![0.0; 128]);
+    let (mut out1, mut out2) = (vec![0.0; 256], vec![0.0; 256]);
 
     let less = &w[1024..];
     matvec_rows(&pool, less, &x, &mut out1[1..]);
@@ -264,11 +264,11 @@ fn small_work_stays_on_the_caller_and_large_work_is_one_dispatch() {
         pool.take()
     };
     assert_eq!(many(2, 1), (0, 0), "below the threshold together");
-    assert_eq!(many(1, 128), (1, 0), "a single product");
-    assert_eq!(many(2, 64), (0, 1), "above it only together");
-    assert_eq!(many(16, 8), (0, 1));
-    assert_eq!(many(3, 42), (0, 0), "a row too few");
-    assert_eq!(many(32, 4), (0, 2), "sixteen to a dispatch");
+    assert_eq!(many(1, 256), (1, 0), "a single product");
+    assert_eq!(many(2, 128), (0, 1), "above it only together");
+    assert_eq!(many(16, 16), (0, 1));
+    assert_eq!(many(3, 85), (0, 0), "a row too few");
+    assert_eq!(many(32, 8), (0, 2), "sixteen to a dispatch");
 }
 
 #[test]

@@ -81,9 +81,11 @@ pub unsafe trait RowPool: Sync {
     /// Bytes of weights from which a dispatch takes less time than it saves.
     ///
     /// Advice for whoever has to choose between this pool and the calling thread, as [`matvec`](crate::matvec) does.
-    /// The default is right for pools that have to wake a thread, some 20 µs.
+    /// The default is for pools that may have to wake a thread: 1 MiB, some 70 µs of one core's read bandwidth. (On a virtual
+    /// machine with two Sapphire Rapids CPUs, where a wake-up takes 45 µs, rayon called from outside pays from 3 MB on:
+    /// `cargo run --release -p benches --example thresholds`.)
     fn parallel_bytes(&self) -> usize {
-        512 * 1024
+        1024 * 1024
     }
 
     /// Calls `f` over disjoint ranges that cover `0..rows`; returns when all calls have.
