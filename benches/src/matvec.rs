@@ -6,7 +6,7 @@
 //! help either side. The read loops run on the same pool, in one dispatch per pass: what the dispatches between
 //! matvecs cost counts against them. Packed tiles are copies, an arena of their own of the same size.
 //!
-//! A [`Library`](crate::library::Library) brings threads of its own. The ceiling is then read before it is there, by
+//! A [`Library`] brings threads of its own. The ceiling is then read before it is there, by
 //! as many threads of `epoch_pool`.
 
 #![forbid(unsafe_code)]
