@@ -52,13 +52,13 @@ struct Options {
     #[arg(long, default_value_t = 128)]
     max_tokens: usize,
     /// 0 takes the likeliest token always.
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_parser = parse_temperature)]
     temperature: f32,
     /// With a temperature: choose among so many of the likeliest tokens; 0 for all.
     #[arg(long, default_value_t = 40)]
     top_k: usize,
     /// With a temperature: choose among the likeliest tokens of this probability together.
-    #[arg(long, default_value_t = 0.95)]
+    #[arg(long, default_value_t = 0.95, value_parser = parse_share)]
     top_p: f32,
     /// With a temperature: the same seed gives the same text.
     #[arg(long, default_value_t = 0)]
@@ -88,6 +88,16 @@ impl FromStr for Setting {
         let (name, threads) = text.split_once(':').unwrap_or((text, "1"));
         Ok(Self { backend: name.parse()?, n_threads: parse_threads(threads)? })
     }
+}
+
+fn parse_temperature(text: &str) -> Result<f32, String> {
+    let temperature = text.parse().ok().filter(|t| *t == 0.0 || (0.001..=1000.0).contains(t));
+    temperature.ok_or_else(|| "0, or a number from 0.001 to 1000 is needed".into())
+}
+
+fn parse_share(text: &str) -> Result<f32, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a number from 0 to 1 is needed".into())
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {

@@ -58,6 +58,10 @@ pub struct ModelFacts {
 /// the name of the file.
 pub fn inspect(file: &Path, n_tokens: usize) -> Result<ModelFacts, String> {
     let wrong = |error: String| format!("{}: {error}", file.display());
+    let kind = std::fs::metadata(file).map_err(|error| wrong(error.to_string()))?;
+    if !kind.is_file() {
+        return Err(wrong("not a regular file".to_owned()));
+    }
     let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
     let gguf = Gguf::parse(&bytes).map_err(|error| wrong(error.to_string()))?;
     let model = Model::from_gguf(&gguf).map_err(|error| wrong(error.to_string()))?;

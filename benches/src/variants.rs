@@ -15,7 +15,7 @@ pub struct Variants {
     /// Formats of the weights. The decode suite takes the first one.
     #[serde(with = "names")]
     pub formats: Vec<Format>,
-    /// Inputs that share a pass over the weights; matvec only.
+    /// Inputs that share a pass over the weights; of matvec alone.
     pub batches: Vec<usize>,
     /// Instruction sets; the fastest one alone if there is none here. Matvec only.
     #[serde(with = "names")]

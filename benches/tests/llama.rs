@@ -147,10 +147,11 @@ fn refusal(file: &GgufWriter) -> ModelError {
 
 #[test]
 fn metadata_that_asks_for_another_model_is_refused() {
-    let cases: [(&str, Field<'_>, &str); 12] = [
+    let cases: [(&str, Field<'_>, &str); 13] = [
         ("general.architecture", Field::String("qwen2"), "not supported"),
         ("general.architecture", Field::U32(1), "should be a string"),
         ("llama.rope.scaling.type", Field::String("yarn"), "not supported"),
+        ("llama.rope.scaling.factor", Field::F32(4.0), "not supported"),
         ("llama.expert_count", Field::U32(8), "not supported"),
         ("llama.block_count", Field::U32(0), "from 1"),
         ("llama.block_count", Field::U64(u64::MAX), "from 1"),

@@ -33,10 +33,11 @@ impl MappedFile {
     /// Nobody may write to the file or make it shorter as long as the map is there: its bytes are handed out as `&[u8]`, which
     /// the compiler takes as unchanging.
     pub unsafe fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
+        // Before it is opened: the other end of a pipe may never come.
+        if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
+        let file = File::open(path)?;
         // SAFETY: the caller sees to it that the file stays as it is.
         let map = unsafe { Mmap::map(&file)? };
         Ok(Self { map })

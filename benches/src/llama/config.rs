@@ -107,6 +107,14 @@ fn refuse_what_is_not_built(gguf: &Gguf<'_>) -> Result<(), ModelError> {
             return Err(ModelError::Unsupported { key: scaling, value: other.to_owned() });
         }
     }
+    for factor in ["llama.rope.scaling.factor", "llama.rope.scale_linear"] {
+        match metadata::optional(gguf, factor, "a number", Value::as_f32)? {
+            None | Some(1.0) => {}
+            Some(other) => {
+                return Err(ModelError::Unsupported { key: factor, value: other.to_string() });
+            }
+        }
+    }
     let experts = "llama.expert_count";
     match metadata::optional(gguf, experts, "a number", Value::as_u64)? {
         None | Some(0) => Ok(()),

@@ -9,7 +9,7 @@ pub(crate) const ACTIVATION_BLOCK: usize = 32;
 
 /// What the largest magnitude of a block becomes.
 const Q_MAX: f32 = 127.0;
-/// Blocks without a larger magnitude are zero: below it, `127 / amax` is no longer a finite float.
+/// Blocks of smaller magnitudes are zero: long before `127 / amax` is no longer a finite float.
 const TINY: f32 = f32::from_bits((127 - 100) << 23); // 2^-100
 /// Added to a value within ±2^22, it leaves the nearest integer in the lowest bits, ties to even: on every CPU, by IEEE
 /// arithmetic alone.

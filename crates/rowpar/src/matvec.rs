@@ -210,7 +210,9 @@ pub(crate) fn dispatch<const N: usize>(
     let unit_bytes = unit_bytes(n_bytes, pool.participants()).max(widest.saturating_mul(UNIT_ROWS));
     let pieces = products.map(|Product { w, x, outputs }| {
         let unit = unit_rows(w.row_bytes(), unit_bytes);
-        Piece { input: (w, x), outputs, unit }
+        // What takes several passes makes them unit by unit: the second one finds the weights in the cache.
+        let whole = kernels.take_at_once(w.format(), x);
+        Piece { input: (w, x), outputs, unit, whole }
     });
     for_each_piece(pool, pieces, |(w, x), rows: Range<usize>, first, out| {
         kernels.run(w.row_range(rows), &x[first..first + out.len()], out);

@@ -109,7 +109,7 @@ fn short_integers(q: &[u8; SHORT], has_fifth_bits: bool, bytes: &mut Vec<u8>) {
 }
 
 /// Q4_K and Q5_K: each part has a minimum that is not above zero, and a step that reaches its highest value from there.
-/// Their integers are rounded up, so that the range of a part is never cut.
+/// Their integers are rounded up; the floats are rounded to nearest, which may cut a range by as much as that is off.
 fn in_parts(x: &[f32; LONG], limit: u8, bytes: &mut Vec<u8>) {
     let parts: &[[f32; SHORT]] = x.as_chunks().0;
     let extents: [[f32; 2]; 8] = std::array::from_fn(|part| extent(&parts[part]));

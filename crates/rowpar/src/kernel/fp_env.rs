@@ -3,7 +3,11 @@
 //! Rounding mode and flush-to-zero belong to a thread, are inherited when it is spawned, and are changed by
 //! hosts and libraries that like speed better than bits. Two threads of one pool may then differ, and so
 //! would the rows they compute. While a [`DefaultFpEnv`] lives, the thread rounds to nearest even, keeps
-//! subnormals and masks exceptions; when it is dropped the thread has back what it had, sticky flags included.
+//! subnormals and masks exceptions; when it is dropped the thread has back what it had.
+//!
+//! To Rust, a thread with another environment than the default one is already outside of what the language promises of floats. This
+//! cannot mend what the host has left; it makes sure that nothing of ours is computed there: the work is in functions that are not
+//! inlined, behind the call that sets the register.
 //!
 //! Costs one read of a control register where nothing has to change. Targets without such a register, or
 //! where this crate does not know it, have the environment they have.

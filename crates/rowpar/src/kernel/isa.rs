@@ -62,6 +62,9 @@ impl Isa {
 
     /// Whether this build has kernels for it, and this CPU can run them.
     pub(super) fn detected(self) -> bool {
+        if cfg!(miri) {
+            return self == Self::Scalar; // there is inline assembly in the others
+        }
         match self {
             Self::Scalar => true,
             #[cfg(target_arch = "x86_64")]
@@ -72,7 +75,9 @@ impl Isa {
             Self::AvxVnni => has_avx2() && is_x86_feature_detected!("avxvnni"),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
+                // To the compiler AVX-512 has FMA in it, which a hypervisor may hide.
                 has_avx2()
+                    && is_x86_feature_detected!("fma")
                     && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512vl")

@@ -24,8 +24,8 @@ impl Kernels {
     /// one filled up with zeros.
     ///
     /// No matvec over `w` can be faster than its bytes can be read: bench a kernel against the fastest
-    /// pattern, in the same process, over the same bytes. Patterns other than the linear one need software
-    /// prefetch, and are linear on instruction sets where this crate has none.
+    /// pattern, in the same process, over the same bytes. Patterns other than the linear one exist on AVX2 and
+    /// what builds on it; on other sets all are linear, which may be slower than the kernels are.
     ///
     /// # Examples
     ///

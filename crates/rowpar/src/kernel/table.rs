@@ -72,7 +72,12 @@ impl Kernels {
     /// Quantizes as many inputs as `blocks` have room for; missing ones count as 0.
     pub(crate) fn quantize(self, x: &[f32], blocks: &mut [Q8Block]) {
         let _env = DefaultFpEnv::enter();
-        let task = Quantize { x, blocks };
+        self.run_quantize(Quantize { x, blocks });
+    }
+
+    /// Not inlined, as above.
+    #[inline(never)]
+    fn run_quantize(self, task: Quantize<'_, '_>) {
         match self.isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 | Isa::AvxVnni | Isa::Avx512 => {
@@ -83,7 +88,25 @@ impl Kernels {
         }
     }
 
+    /// Whether all of these inputs share one pass over the weights.
+    pub(crate) fn take_at_once(self, format: Format, x: &[Activation<'_>]) -> bool {
+        let Some(first) = x.first() else { return true };
+        let kind = Kind::of(format, first);
+        let most = match (self.isa, kind) {
+            (Isa::Scalar, _) | (Isa::Sse2 | Isa::Simd128, Kind::Widened) => 1,
+            (Isa::Sse2 | Isa::Simd128, _) => 2,
+            (_, Kind::Widened) => 4,
+            _ => 8,
+        };
+        x.len() <= most
+            && x.len().is_power_of_two()
+            && x.iter().all(|x| Kind::of(format, x) == kind)
+    }
+
     /// Some of the inputs, which are all of one kind; returns how many.
+    ///
+    /// Not inlined, so that nothing of it is computed outside of the floating-point environment that the caller has set.
+    #[inline(never)]
     fn run_some(
         self,
         kind: Kind,

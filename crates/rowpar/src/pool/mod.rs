@@ -81,9 +81,10 @@ pub unsafe trait RowPool: Sync {
     /// Bytes of weights from which a dispatch takes less time than it saves.
     ///
     /// Advice for whoever has to choose between this pool and the calling thread, as [`matvec`](crate::matvec) does.
-    /// The default is for pools that may have to wake a thread: 1 MiB, some 70 µs of one core's read bandwidth. (On a virtual
-    /// machine with two Sapphire Rapids CPUs, where a wake-up takes 45 µs, rayon called from outside pays from 3 MB on:
-    /// `cargo run --release -p benches --example thresholds`.)
+    /// The default is for pools that may have to wake a thread: 1 MiB, some 70 µs of one core's read bandwidth. It depends on
+    /// what a wake-up costs: where that is 45 µs, on a virtual machine with two Sapphire Rapids CPUs, rayon called from outside
+    /// pays from 3 MB on, and earlier on most other machines, or called from one of its workers. `cargo run --release -p
+    /// benches --example thresholds` measures it.
     fn parallel_bytes(&self) -> usize {
         1024 * 1024
     }

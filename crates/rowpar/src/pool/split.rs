@@ -115,27 +115,29 @@ pub(crate) struct Piece<'a, I> {
     pub(crate) outputs: Outputs<'a>,
     /// Rows that are handed out together; at least 1.
     pub(crate) unit: usize,
+    /// Whether `f` takes all rows at once that a thread has been given, else one unit after another.
+    pub(crate) whole: bool,
 }
 
 /// Several row spaces in one dispatch; each has a size of group of its own.
 ///
 /// To the pool a row is a unit of `unit` rows, so that parts with long and with short rows can be cut into
 /// units that cost the same. `f` gets the piece's input, some rows, and those rows of some of the outputs, at most
-/// [`MAX_OUTPUTS`], with the number of the first of them. Where there are more, `f` is called for one unit after another.
+/// [`MAX_OUTPUTS`], with the number of the first of them.
 pub(crate) fn for_each_piece<I: Sync, const N: usize>(
     pool: &(impl RowPool + ?Sized),
     pieces: [Piece<'_, I>; N],
     f: impl Fn(&I, Range<usize>, usize, &mut [&mut [f32]]) + Sync,
 ) {
-    let closures = pieces.each_ref().map(|Piece { input, outputs, unit }| {
+    let closures = pieces.each_ref().map(|Piece { input, outputs, unit, whole }| {
         let f = &f;
         move |units: Range<usize>| {
             let n_rows = outputs.n_rows;
             let end = units.end.saturating_mul(*unit).min(n_rows);
-            let at_once = if outputs.len() > MAX_OUTPUTS { *unit } else { n_rows };
+            let at_once = if *whole { n_rows } else { *unit };
             let mut start = units.start * unit;
             while start < end {
-                let rows = start..end.min(start + at_once);
+                let rows = start..end.min(start.saturating_add(at_once));
                 for first in (0..outputs.len()).step_by(MAX_OUTPUTS) {
                     let n_outputs = MAX_OUTPUTS.min(outputs.len() - first);
                     let mut parts: [&mut [f32]; MAX_OUTPUTS] = Default::default();
@@ -152,7 +154,8 @@ pub(crate) fn for_each_piece<I: Sync, const N: usize>(
     });
     let parts: [Part<'_>; N] = std::array::from_fn(|i| {
         let Piece { outputs, unit, .. } = &pieces[i];
-        (outputs.n_rows.div_ceil(*unit), &closures[i] as _)
+        let n_rows = if outputs.len() == 0 { 0 } else { outputs.n_rows };
+        (n_rows.div_ceil(*unit), &closures[i] as _)
     });
     // Unused pieces at the end are not shown to the pool.
     let n_parts = parts.iter().rposition(|(rows, _)| *rows > 0).map_or(0, |last| last + 1);
@@ -224,8 +227,12 @@ mod tests {
     #[test]
     fn pieces_see_their_own_rows() {
         let (mut first, mut second) = ([0.0; 5], [0.0; 3]);
-        let piece =
-            |input, out, n_rows, unit| Piece { input, outputs: Outputs::new(out, n_rows), unit };
+        let piece = |input, out, n_rows, unit| Piece {
+            input,
+            outputs: Outputs::new(out, n_rows),
+            unit,
+            whole: true,
+        };
         let pieces = [
             piece(10.0, &mut first, 5, 2),
             piece(20.0, &mut [], 0, 1),
@@ -244,7 +251,8 @@ mod tests {
     #[test]
     fn many_outputs_are_handed_out_unit_by_unit() {
         let mut out = [0.0; 19 * 5];
-        let pieces = [Piece { input: (), outputs: Outputs::new(&mut out, 5), unit: 2 }];
+        let pieces =
+            [Piece { input: (), outputs: Outputs::new(&mut out, 5), unit: 2, whole: false }];
         for_each_piece(&Serial, pieces, |(), rows, first, parts| {
             assert!(rows.len() <= 2 && parts.len() == MAX_OUTPUTS.min(19 - first));
             for (i, part) in parts.iter_mut().enumerate() {
@@ -261,7 +269,12 @@ mod tests {
     #[test]
     fn a_pair_is_two_outputs() {
         let (mut out1, mut out2) = ([0.0; 3], [0.0; 3]);
-        let pieces = [Piece { input: (), outputs: Outputs::pair(&mut out1, &mut out2), unit: 2 }];
+        let pieces = [Piece {
+            input: (),
+            outputs: Outputs::pair(&mut out1, &mut out2),
+            unit: 2,
+            whole: true,
+        }];
         for_each_piece(&Serial, pieces, |(), rows, _, parts| {
             for (i, part) in parts.iter_mut().enumerate() {
                 rows.clone()

@@ -7,8 +7,10 @@ use crate::kernel::simd::Task;
 
 /// What differs between the sets: how bytes are multiplied and summed.
 ///
-/// A value is a token of a CPU with NEON, and what the type stands for besides (K1).
-pub(in crate::kernel) trait Dot: Copy {
+/// # Safety
+///
+/// A value must be a token of a CPU with NEON, and what the type stands for besides (K1).
+pub(in crate::kernel) unsafe trait Dot: Copy {
     /// Runs `task`, compiled for this instruction set.
     fn enter<T: Task>(self, task: T);
     /// The sums of the products of signed bytes within ±`MAX`, or -128 where `MAX` is 128, with others within ±127, which
@@ -50,7 +52,8 @@ impl Dotprod {
     }
 }
 
-impl Dot for Neon {
+// SAFETY: the one constructor asks for such a CPU.
+unsafe impl Dot for Neon {
     #[inline]
     fn enter<T: Task>(self, task: T) {
         #[target_feature(enable = "neon")]
@@ -101,7 +104,8 @@ fn widened<const N: usize, const MAX: i32>(
     [vreinterpretq_u32_s32(sums[0]), vreinterpretq_u32_s32(sums[1])]
 }
 
-impl Dot for Dotprod {
+// SAFETY: the one constructor asks for such a CPU.
+unsafe impl Dot for Dotprod {
     #[inline]
     fn enter<T: Task>(self, task: T) {
         #[target_feature(enable = "neon,dotprod")]

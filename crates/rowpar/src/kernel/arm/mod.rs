@@ -16,7 +16,7 @@ pub(super) use self::dot::{Dotprod, Neon};
 
 /// NEON, and what `D` stands for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arm<D>(pub(super) D);
+pub(super) struct Arm<D: Dot>(pub(super) D);
 
 /// Calls a function that enables `neon` at most.
 macro_rules! neon {

@@ -25,7 +25,8 @@ macro_rules! vnni {
             }
         }
 
-        impl Dot for $name {
+        // SAFETY: the one constructor asks for a CPU with the features.
+        unsafe impl Dot for $name {
             const BIAS: u32 = 128;
 
             #[inline]
@@ -92,5 +93,5 @@ vnni!(
     Avx512,
     "avx2,f16c,avx512f,avx512bw,avx512vl,avx512vnni",
     _mm256_dpbusd_epi32,
-    "AVX2, F16C, and AVX-512 F, BW, VL and VNNI"
+    "AVX2, F16C, FMA, and AVX-512 F, BW, VL and VNNI"
 );

@@ -1,6 +1,6 @@
 //! AVX2 and F16C: 8 rows in the 8 lanes of a register.
 //!
-//! Never fused: no set that is enabled here is FMA alone, and Rust does not contract.
+//! Never fused: Rust does not contract, also where FMA is enabled, as it is with AVX-512.
 //!
 //! Functions of one intrinsic or a few are safe where they enable what they need; the methods of the token call them.
 
@@ -10,8 +10,10 @@ use crate::kernel::simd::{LANES, Simd, Task, word_of};
 
 /// What differs between the sets with registers of 256 bits: how bytes are multiplied and summed.
 ///
-/// A value is a token of a CPU with AVX2, F16C, and what the type stands for besides (K1).
-pub(in crate::kernel) trait Dot: Copy {
+/// # Safety
+///
+/// A value must be a token of a CPU with AVX2, F16C, and what the type stands for besides (K1).
+pub(in crate::kernel) unsafe trait Dot: Copy {
     /// As [`Simd::BIAS`].
     const BIAS: u32;
     /// Runs `task`, compiled for this instruction set.
@@ -28,7 +30,7 @@ pub(in crate::kernel) trait Dot: Copy {
 
 /// AVX2 and F16C, and what `D` stands for.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::kernel) struct Ymm<D>(pub(in crate::kernel) D);
+pub(in crate::kernel) struct Ymm<D: Dot>(pub(in crate::kernel) D);
 
 /// Nothing but AVX2 and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +56,8 @@ macro_rules! avx2 {
     }};
 }
 
-impl Dot for Avx2 {
+// SAFETY: the one constructor asks for such a CPU.
+unsafe impl Dot for Avx2 {
     const BIAS: u32 = 0;
 
     #[inline]
