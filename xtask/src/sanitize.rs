@@ -17,6 +17,8 @@ pub(crate) struct Sanitizer {
     rebuilds_std: bool,
     /// Its own settings, by variable.
     options: (&'static str, &'static str),
+    /// Files of rowpar's tests that have something for it to find; all if none is named.
+    rowpar_tests: &'static [&'static str],
     /// Tests that it cannot run, and why.
     skipped: &'static [(&'static str, &'static str)],
 }
@@ -30,6 +32,19 @@ pub(crate) const THREAD: Sanitizer = Sanitizer {
         "TSAN_OPTIONS",
         "halt_on_error=1:external_symbolizer_path=/usr/bin/llvm-symbolizer-19",
     ),
+    // Those with pools: one thread's products, of which there are many, take minutes here and cannot race.
+    rowpar_tests: &[
+        "allocations",
+        "fp_environment",
+        "golden",
+        "init_cpu_pool",
+        "matvec",
+        "pools",
+        "rows",
+        "server_life",
+        "server_processes",
+        "workers",
+    ],
     skipped: &[
         (
             "products_do_not_allocate",
@@ -51,6 +66,7 @@ pub(crate) const ADDRESS: Sanitizer = Sanitizer {
         "ASAN_OPTIONS",
         "detect_leaks=0:external_symbolizer_path=/usr/bin/llvm-symbolizer-19",
     ),
+    rowpar_tests: &[],
     skipped: &[(
         "a_refused_thread_is_an_error_and_none_is_left_behind",
         "limits the address space, of which the sanitizer takes terabytes",
@@ -72,11 +88,22 @@ pub(crate) fn require_tools() -> anyhow::Result<()> {
 /// Runs the tests; the first report of the sanitizer is a failure.
 pub(crate) fn run(sanitizer: &Sanitizer) -> anyhow::Result<()> {
     require_tools()?;
-    let Sanitizer { name, folder, rebuilds_std, options, skipped } = sanitizer;
+    for (test, reason) in sanitizer.skipped {
+        eprintln!("skipped: {test}, as it {reason}");
+    }
+    test(sanitizer, &["--package", "epoch-pool", "--tests"])?;
+    let mut rowpar = vec!["--package", "rowpar", "--features", "rowpar/epoch-pool"];
+    match sanitizer.rowpar_tests {
+        [] => rowpar.push("--tests"),
+        tests => rowpar.extend(tests.iter().flat_map(|test| ["--test", test])),
+    }
+    test(sanitizer, &rowpar)
+}
+
+fn test(sanitizer: &Sanitizer, what: &[&str]) -> anyhow::Result<()> {
+    let Sanitizer { name, folder, rebuilds_std, options, skipped, .. } = sanitizer;
     let mut command = debian::cargo(folder)?;
-    command.args(["test", "--target", &host(), "--lib", "--tests"]);
-    command.args(["--package", "epoch-pool", "--package", "rowpar"]);
-    command.args(["--features", "rowpar/epoch-pool"]);
+    command.args(["test", "--target", &host(), "--lib"]).args(what);
     if *rebuilds_std {
         command.arg("-Zbuild-std=std,panic_unwind,test");
     }
@@ -87,9 +114,6 @@ pub(crate) fn run(sanitizer: &Sanitizer) -> anyhow::Result<()> {
         ),
     );
     command.args(["--", "--exact"]);
-    for (test, reason) in *skipped {
-        eprintln!("skipped: {test}, as it {reason}");
-        command.args(["--skip", test]);
-    }
+    command.args(skipped.iter().flat_map(|(test, _)| ["--skip", test]));
     step(&mut command)
 }
