@@ -2,12 +2,6 @@
 
 use std::array;
 
-#[cfg(any(
-    target_arch = "x86_64",
-    all(target_arch = "aarch64", target_endian = "little"),
-    all(target_arch = "wasm32", target_feature = "simd128")
-))]
-use super::Isa;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 use super::arm::{Arm, Dotprod, Neon};
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -15,7 +9,7 @@ use super::wasm::Simd128;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Avx2, Avx512, AvxVnni, Sse2, Ymm};
 use super::{
-    Kernels,
+    Isa, Kernels,
     block::{Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, Quantized, Widened},
     floats::{Bf16, F16, F32},
     fp_env::DefaultFpEnv,
