@@ -45,6 +45,10 @@ const SKIPPED: &[(&str, &[&str])] = &[
         &["a_forked_child_can_build_a_pool_of_its_own"],
     ),
     (
+        "take so long there that the pool counts its CPUs again, which reads files and allocates",
+        &["products_do_not_allocate"],
+    ),
+    (
         "limit the address space, which the emulator does not hand on",
         &["a_refused_thread_is_an_error_and_none_is_left_behind"],
     ),
