@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use rowpar::{Kernels, ReadPattern, RowPool};
+use rowpar::{Kernels, Matrix, ReadPattern, RowPool, read_weights};
 
 use crate::stats::median;
 use crate::work::time_ns;
@@ -41,10 +41,45 @@ impl Reads {
         self.0[pattern].push(bytes.len() as f64 / ns);
     }
 
+    /// Reads matrices in the dispatches and the parts of their products, in the way of that number.
+    pub(crate) fn pass_in_parts<'a>(
+        &mut self,
+        pool: &dyn RowPool,
+        matrices: impl Iterator<Item = Matrix<'a>>,
+        pattern: usize,
+    ) {
+        let mut n_bytes = 0;
+        let ns = time_ns(|| {
+            for w in matrices {
+                read_weights(Kernels::best(), pool, &[w], ReadPattern::ALL[pattern]);
+                n_bytes += w.bytes().len();
+            }
+        });
+        self.0[pattern].push(n_bytes as f64 / ns);
+    }
+
     /// The passes of the fastest way, judged by its median. Their median is the ceiling.
     pub(crate) fn fastest(&self) -> &[f64] {
         let by_median = |a: &&Vec<f64>, b: &&Vec<f64>| median(a).total_cmp(&median(b));
         self.0.iter().max_by(by_median).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What a matvec is measured against.
+#[derive(Clone, Debug)]
+pub(crate) struct Ceilings {
+    /// Much at once.
+    pub(crate) at_length: Reads,
+    /// In the dispatches and the parts of the matvecs.
+    pub(crate) in_parts: Reads,
+}
+
+impl Ceilings {
+    /// Kinds of passes.
+    pub(crate) const N_KINDS: usize = 2 * Reads::N_PATTERNS;
+
+    pub(crate) fn new() -> Self {
+        Self { at_length: Reads::new(), in_parts: Reads::new() }
     }
 }
 

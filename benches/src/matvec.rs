@@ -3,8 +3,8 @@
 //! Every pass streams the next stretch of one large arena: a matvec over each matrix in it, in each of the ways that are
 //! asked for (batches, kernels, packed or not), then the read loops of `rowpar` over the stretches after that, and round
 //! again. A stretch is not touched again before the whole arena was, so caches smaller than the arena do not
-//! help either side. The read loops run on the same pool, in one dispatch per pass: what the dispatches between
-//! matvecs cost counts against them. Packed tiles are copies, an arena of their own of the same size.
+//! help either side. The read loops run on the same pool: once at length, in one dispatch per pass, so that what the dispatches
+//! between matvecs cost counts against them; and once in the dispatches and the parts of the matvecs, where it does not. Packed tiles are copies, an arena of their own of the same size.
 //!
 //! A [`Library`] brings threads of its own. The ceiling is then read before it is there, by
 //! as many threads of `epoch_pool`.
@@ -19,7 +19,7 @@ use rowpar::{
     matvec_batch_with,
 };
 
-use crate::ceiling::Reads;
+use crate::ceiling::{Ceilings, Reads};
 use crate::data::{fill_noise, uniform};
 use crate::library::{Library, Product, Weights};
 use crate::protocol::Report;
@@ -104,12 +104,12 @@ impl MatvecSuite {
         let (streams, mut report) = self.streams(self.n_threads)?;
         let budget = budget / streams.len() as u32;
         let pool = epoch_pool::Pool::new(self.n_threads.saturating_sub(1))?;
-        let reads: Vec<Reads> = streams.iter().map(|s| s.read(&pool, budget / 2)).collect();
+        let ceilings: Vec<Ceilings> = streams.iter().map(|s| s.read(&pool, budget / 2)).collect();
         drop(pool);
         let library = open()?;
-        for (stream, reads) in streams.iter().zip(reads) {
+        for (stream, ceilings) in streams.iter().zip(ceilings) {
             let mut product = library.load(stream.weights)?;
-            let rates = stream.measure_product(&mut *product, reads, budget / 2);
+            let rates = stream.measure_product(&mut *product, ceilings, budget / 2);
             report.measurements.extend(rates.measurements(&stream.name));
         }
         Ok(report)
@@ -193,11 +193,11 @@ impl Stream<'_> {
         let (mut operands, mut track) = (Operands::new(self), self.track());
         let packed = self.packed();
         let mut passes = vec![Vec::new(); self.ways.len()];
-        let mut reads = Reads::new();
+        let mut ceilings = Ceilings::new();
         for way in &self.ways {
             self.pass(pool, &packed, way, &mut operands, &mut track); // warms up
         }
-        let n_kinds = self.ways.len() + Reads::N_PATTERNS;
+        let n_kinds = self.ways.len() + Ceilings::N_KINDS;
         let start = Instant::now();
         for turn in 0.. {
             if turn >= MIN_PASSES && start.elapsed() >= budget {
@@ -209,11 +209,11 @@ impl Stream<'_> {
                         let rate = self.pass(pool, &packed, way, &mut operands, &mut track);
                         passes[kind].push(rate);
                     }
-                    None => self.read_pass(pool, &mut reads, kind - self.ways.len(), &mut track),
+                    None => self.read_pass(pool, &mut ceilings, kind - self.ways.len(), &mut track),
                 }
             }
         }
-        Rates { ways: &self.ways, passes, reads }
+        Rates { ways: &self.ways, passes, ceilings }
     }
 
     /// Gigabytes per second of matvecs over the next stretch.
@@ -225,20 +225,16 @@ impl Stream<'_> {
         operands: &mut Operands,
         track: &mut Track,
     ) -> f64 {
-        let Weights { format, n_rows, n_cols, .. } = self.weights;
         let kernels = self.suite.kernels[way.kernels];
         let (x, out) = operands.of(way.batch);
         let copies = track.next_copies(PASS_BYTES);
         let n_bytes = copies.len() * self.weights.copy_bytes();
-        // Where `rowpar::matvec` takes the calling thread alone, so do we.
-        let is_small = self.weights.copy_bytes() < pool.parallel_bytes();
-        let pool: &dyn RowPool = if is_small { &Serial } else { pool };
+        let pool = self.pool_for_products(pool);
         let ns = time_ns(|| {
             for copy in copies {
                 let w = match packed.get(copy).filter(|_| way.packed) {
                     Some(packed) => packed.as_matrix(),
-                    None => Matrix::new(format, n_rows, n_cols, self.weights.bytes(copy))
-                        .expect("bytes of the shape"),
+                    None => self.matrix(copy),
                 };
                 matvec_batch_with(kernels, pool, w, &x, black_box(&mut *out));
             }
@@ -246,30 +242,55 @@ impl Stream<'_> {
         n_bytes as f64 / ns
     }
 
-    fn read_pass(&self, pool: &dyn RowPool, reads: &mut Reads, pattern: usize, track: &mut Track) {
-        let bytes = track.next_bytes(READ_BYTES);
-        reads.pass(pool, &self.weights.all_bytes()[bytes], pattern);
+    /// Where `rowpar::matvec` takes the calling thread alone, so do we.
+    fn pool_for_products<'p>(&self, pool: &'p dyn RowPool) -> &'p dyn RowPool {
+        if self.weights.copy_bytes() < pool.parallel_bytes() { &Serial } else { pool }
+    }
+
+    fn matrix(&self, copy: usize) -> Matrix<'_> {
+        let Weights { format, n_rows, n_cols, .. } = self.weights;
+        Matrix::new(format, n_rows, n_cols, self.weights.bytes(copy)).expect("bytes of the shape")
+    }
+
+    fn read_pass(
+        &self,
+        pool: &dyn RowPool,
+        ceilings: &mut Ceilings,
+        kind: usize,
+        track: &mut Track,
+    ) {
+        match kind.checked_sub(Reads::N_PATTERNS) {
+            None => {
+                let bytes = track.next_bytes(READ_BYTES);
+                ceilings.at_length.pass(pool, &self.weights.all_bytes()[bytes], kind);
+            }
+            Some(pattern) => {
+                let copies = track.next_copies(PASS_BYTES).map(|copy| self.matrix(copy));
+                let pool = self.pool_for_products(pool);
+                ceilings.in_parts.pass_in_parts(pool, copies, pattern);
+            }
+        }
     }
 
     /// The ceiling alone.
-    fn read(&self, pool: &dyn RowPool, budget: Duration) -> Reads {
-        let (mut reads, mut track) = (Reads::new(), self.track());
+    fn read(&self, pool: &dyn RowPool, budget: Duration) -> Ceilings {
+        let (mut ceilings, mut track) = (Ceilings::new(), self.track());
         let start = Instant::now();
         for turn in 0.. {
             if turn >= MIN_PASSES && start.elapsed() >= budget {
                 break;
             }
-            for pattern in 0..Reads::N_PATTERNS {
-                self.read_pass(pool, &mut reads, (turn + pattern) % Reads::N_PATTERNS, &mut track);
+            for kind in (0..Ceilings::N_KINDS).map(|kind| (turn + kind) % Ceilings::N_KINDS) {
+                self.read_pass(pool, &mut ceilings, kind, &mut track);
             }
         }
-        reads
+        ceilings
     }
 
     fn measure_product(
         &self,
         product: &mut dyn Product,
-        reads: Reads,
+        ceilings: Ceilings,
         budget: Duration,
     ) -> Rates<'_> {
         let (mut operands, mut track) = (Operands::new(self), self.track());
@@ -291,7 +312,7 @@ impl Stream<'_> {
                 passes[kind].push(n_bytes as f64 / ns);
             }
         }
-        Rates { ways: &self.ways, passes, reads }
+        Rates { ways: &self.ways, passes, ceilings }
     }
 
     /// A packed copy of each matrix, made by all threads, if a way asks for them.

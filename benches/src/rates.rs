@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::ceiling::Reads;
+use crate::ceiling::Ceilings;
 use crate::protocol::{Better, Measurement};
 use crate::stats::median;
 
@@ -21,14 +21,14 @@ pub(crate) struct Way {
 pub(crate) struct Rates<'a> {
     pub(crate) ways: &'a [Way],
     pub(crate) passes: Vec<Vec<f64>>,
-    pub(crate) reads: Reads,
+    pub(crate) ceilings: Ceilings,
 }
 
 impl Rates<'_> {
     /// The numbers of all ways: medians over the passes. Ratios of two ways are those of passes of the same turn.
     pub(crate) fn measurements(&self, matrix: &str) -> Vec<Measurement> {
-        let ceilings = self.reads.fastest();
-        let ceiling = median(ceilings);
+        let [at_length, in_parts] =
+            [&self.ceilings.at_length, &self.ceilings.in_parts].map(|reads| reads.fastest());
         let mut found = Vec::new();
         for (way, rates) in self.ways.iter().zip(&self.passes) {
             let mut add = |metric: &str, unit: &str, better, samples: Vec<f64>| {
@@ -42,10 +42,15 @@ impl Rates<'_> {
                     samples,
                 });
             };
-            let percents = rates.iter().map(|rate| 100.0 * rate / ceiling).collect();
+            let percents = |ceiling: &[f64]| {
+                let ceiling = median(ceiling);
+                rates.iter().map(|rate| 100.0 * rate / ceiling).collect()
+            };
             add("bandwidth", "GB/s", Better::Higher, rates.clone());
-            add("of_ceiling", "%", Better::Higher, percents);
-            add("read_ceiling", "GB/s", Better::Higher, ceilings.to_vec());
+            add("of_ceiling", "%", Better::Higher, percents(at_length));
+            add("read_ceiling", "GB/s", Better::Higher, at_length.to_vec());
+            add("of_ceiling_in_parts", "%", Better::Higher, percents(in_parts));
+            add("read_ceiling_in_parts", "GB/s", Better::Higher, in_parts.to_vec());
             if way.batch > 1 {
                 let one = self.rates_of(|other| Way { batch: 1, ..way.clone() }.is_like(other));
                 add_ratios(one, rates, |ratios| add("batch_cost", "×", Better::Lower, ratios));

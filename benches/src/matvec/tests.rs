@@ -34,7 +34,8 @@ fn every_fused_matrix_is_reported_in_every_way() {
         ..Variants::default()
     };
     let report = suite(variants, 1 << 16).measure(&Serial, Duration::ZERO).unwrap();
-    let plain = ["bandwidth", "of_ceiling", "read_ceiling"];
+    let plain =
+        ["bandwidth", "of_ceiling", "read_ceiling", "of_ceiling_in_parts", "read_ceiling_in_parts"];
     for role in ROLES {
         for format in ["f32", "q8_0"] {
             let metrics = |rest| metrics(&report, &format!("tiny-{role}-{format}-{rest}"));
@@ -45,7 +46,7 @@ fn every_fused_matrix_is_reported_in_every_way() {
             assert_eq!(metrics("b2-scalar-packed"), both);
         }
     }
-    assert_eq!(report.measurements.len(), 4 * 2 * (4 * 3 + 4));
+    assert_eq!(report.measurements.len(), 4 * 2 * (4 * 5 + 4));
     assert!(report.measurements.iter().all(|m| m.value.is_finite() && m.value > 0.0));
     assert!(report.notes.is_empty(), "{:?}", report.notes);
 }
@@ -58,7 +59,7 @@ fn what_has_no_whole_blocks_is_left_out_with_a_note() {
     let both = Variants { formats: vec![Format::Q6K, Format::Bf16], ..Variants::default() };
     let report = suite(both, 0).measure(&Serial, Duration::ZERO).unwrap();
     assert_eq!(report.notes.len(), 4);
-    assert_eq!(report.measurements.len(), 4 * 3);
+    assert_eq!(report.measurements.len(), 4 * 5);
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn a_small_arena_takes_rows_away() {
     let suite = suite(f32_input, 50 * 34);
     assert_eq!(suite.working_set(), 16 * 64 * 4);
     let report = suite.measure(&Serial, Duration::ZERO).unwrap();
-    let cases: Vec<&str> = report.measurements.iter().step_by(3).map(|m| &m.case[..]).collect();
+    let cases: Vec<&str> = report.measurements.iter().step_by(5).map(|m| &m.case[..]).collect();
     let names = ["qkv-64x32", "gate_up-112x32", "down-32x64", "head-96x32"];
     assert_eq!(cases, names.map(|name| format!("tiny-{name}-q8_0-b1-f32")));
 }
@@ -109,8 +110,8 @@ fn a_library_sees_every_matrix_in_every_batch() {
         [("qkv", 64, 32), ("gate_up", 128, 32), ("down", 32, 64), ("head", 96, 32)]
     {
         let name = format!("tiny-{role}-{n_rows}x{n_cols}-f32");
-        assert_eq!(metrics(&report, &format!("{name}-b1")).len(), 3);
-        assert_eq!(metrics(&report, &format!("{name}-b4")).len(), 4);
+        assert_eq!(metrics(&report, &format!("{name}-b1")).len(), 5);
+        assert_eq!(metrics(&report, &format!("{name}-b4")).len(), 6);
         for copy in 0..(1 << 16) / (4 * n_rows * n_cols) {
             for n_inputs in [1, 4] {
                 let seen = SEEN.lock().unwrap();

@@ -11,6 +11,7 @@ mod packed;
 mod placement;
 mod pool;
 mod quantize;
+mod read;
 mod rows;
 #[cfg(feature = "rayon")]
 mod setup;
@@ -30,6 +31,7 @@ pub use crate::{
     packed::PackedMatrix,
     placement::{ParsePlacementError, Placement},
     pool::{Part, RowPool, Serial, for_each_range_mut},
+    read::read_weights,
     rows::{for_each_chunk_init, for_each_row, should_parallelize},
     workers::{WorkerProblem, WorkerSetup},
 };

@@ -6,19 +6,11 @@ use std::{array, ops::Range};
 
 use crate::{
     Activation, Kernels, Matrix, RowPool, Serial,
-    pool::{Outputs, Piece, for_each_piece},
+    pool::{Cut, Outputs, Piece, for_each_piece},
 };
 
-/// Bytes of weights of a unit of rows, where there are enough of them: the first rows of a range are slower than
-/// the others, and from this size on that matters little.
-const UNIT_BYTES: usize = 128 * 1024;
-/// Units that each participant should find, if that leaves them 16 rows or more: of a small matrix, more of them would be so
-/// short that their first rows count.
-const UNITS_PER_PARTICIPANT: usize = 2;
-/// Rows that a unit is a multiple of: a packed tile, and a cache line of an output.
-const UNIT_ROWS: usize = 16;
 /// Matrices that [`matvec_many`] serves in one dispatch.
-const MAX_PARTS: usize = 16;
+pub(crate) const MAX_PARTS: usize = 16;
 
 /// `out[i] = Σ_j w[i][j]·x[j]`: bit for bit the loop you would write yourself, whatever the pool, the width, the
 /// chunking, the packing and the instruction set.
@@ -204,17 +196,17 @@ pub(crate) fn dispatch<const N: usize>(
     pool: &(impl RowPool + ?Sized),
     products: [Product<'_>; N],
 ) {
-    let bytes = products.iter().map(|product| product.w.bytes().len());
-    let n_bytes = bytes.fold(0, usize::saturating_add);
-    let widest = products.iter().map(|product| product.w.row_bytes()).max().unwrap_or(0);
-    let unit_bytes = unit_bytes(n_bytes, pool.participants()).max(widest.saturating_mul(UNIT_ROWS));
+    let spaces = products.each_ref().map(|Product { w, x, .. }| match x {
+        [] => (0, 0),
+        _ => (w.n_rows(), w.row_bytes()),
+    });
+    let cut = Cut::new(spaces, pool.participants());
     let pieces = products.map(|Product { w, x, outputs }| {
-        let unit = unit_rows(w.row_bytes(), unit_bytes);
         // What takes several passes makes them unit by unit: the second one finds the weights in the cache.
         let whole = kernels.take_at_once(w.format(), x);
-        Piece { input: (w, x), outputs, unit, whole }
+        Piece { input: (w, x), outputs, whole }
     });
-    for_each_piece(pool, pieces, |(w, x), rows: Range<usize>, first, out| {
+    for_each_piece(pool, &cut, &pieces, |(w, x), rows: Range<usize>, first, out| {
         kernels.run(w.row_range(rows), &x[first..first + out.len()], out);
     });
 }
@@ -235,40 +227,4 @@ fn check(w: Matrix<'_>, x: &[Activation<'_>], out_len: usize) {
         "out has {out_len} values but {w:?} and {} inputs have {n_rows} each",
         x.len()
     );
-}
-
-/// Bytes of a unit: [`UNIT_BYTES`], or less so that every participant finds some units.
-fn unit_bytes(n_bytes: usize, participants: usize) -> usize {
-    (n_bytes / participants.saturating_mul(UNITS_PER_PARTICIPANT).max(1)).min(UNIT_BYTES)
-}
-
-/// Rows of a unit of about `unit_bytes`: a multiple of [`UNIT_ROWS`].
-fn unit_rows(row_bytes: usize, unit_bytes: usize) -> usize {
-    UNIT_ROWS * (unit_bytes / UNIT_ROWS / row_bytes.max(1)).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rows, bytes of a row, participants, and the rows of a unit.
-    const UNITS: &[(usize, usize, usize, usize)] = &[
-        (576, 2304, 1, 48),           // 128 KB are 56 rows
-        (576, 2304, 16, 16),          // 1.3 MB in 64 units: 9 rows
-        (49_152, 2304, 16, 48),       // 113 MB
-        (4096, 16_384, 8, 16),        // 16 rows are 256 KB
-        (4096, 256, 4, 512),          // 1 MB in 8 units
-        (4096, 1, 4, 512),            // hardly any bytes
-        (100, 0, 2, 16),              // none at all
-        (0, 0, 1, 16),                // no rows
-        (32, 16_384, usize::MAX, 16), // more participants than rows
-    ];
-
-    #[test]
-    fn units_are_whole_tiles_of_a_sensible_size() {
-        for &(n_rows, row_bytes, participants, expected) in UNITS {
-            let rows = unit_rows(row_bytes, unit_bytes(n_rows * row_bytes, participants));
-            assert_eq!(rows, expected, "{n_rows} rows of {row_bytes} bytes on {participants}");
-        }
-    }
 }

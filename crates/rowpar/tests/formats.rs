@@ -4,13 +4,17 @@ mod common;
 
 use std::{
     ops::Range,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use common::{Bits, Guarded, Random, Values, assert_same, by_oracle, pools, quantized, weights};
 use rowpar::{
-    Activation, Format, Kernels, Matrix, Matvec, PackedMatrix, Part, Q8Activation, RowPool, Serial,
-    matvec, matvec_batch, matvec_batch_with, matvec_many, matvec_many_with, oracle,
+    Activation, Format, Kernels, Matrix, Matvec, PackedMatrix, Q8Activation, ReadPattern, RowPool,
+    Serial, matvec, matvec_batch, matvec_batch_with, matvec_many, matvec_many_with, oracle,
+    read_weights,
 };
 
 /// Around groups of eight rows, two of them, tiles of sixteen, and streams of several rows.
@@ -277,11 +281,6 @@ unsafe impl RowPool for From {
         Serial.for_each_range(rows, grain, f);
     }
 
-    fn for_each_range_many(&self, grain: usize, parts: &[Part<'_>]) {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        Serial.for_each_range_many(grain, parts);
-    }
-
     fn parallel_bytes(&self) -> usize {
         self.0
     }
@@ -314,6 +313,47 @@ fn the_threshold_of_a_pool_is_in_bytes_of_weights() {
             assert_eq!(pool.1.swap(0, Ordering::Relaxed), 1, "{w:?}");
             assert_same(out1.check(), case.outputs(0, false), &|| format!("{w:?}"));
             assert_same(out2.check(), case.outputs(0, false), &|| format!("{w:?}"));
+        }
+    }
+}
+
+/// Notes what it is asked for, and does it as two threads would.
+#[derive(Default)]
+struct Noting(Mutex<Vec<(usize, usize)>>);
+
+// SAFETY: as `Serial`.
+unsafe impl RowPool for Noting {
+    fn participants(&self) -> usize {
+        2
+    }
+
+    fn for_each_range(&self, rows: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
+        self.0.lock().unwrap().push((rows, grain));
+        Serial.for_each_range(rows, grain, f);
+    }
+}
+
+#[test]
+fn weights_are_read_in_the_dispatches_of_their_products() {
+    let cases: Vec<_> = Format::ALL
+        .iter()
+        .cycle()
+        .take(19)
+        .map(|format| Case::new(*format, 100, 3 * format.block_len(), 1, Bits::Tame))
+        .collect();
+    let x: Vec<_> = cases.iter().map(|case| case.inputs(false, 1)).collect();
+    let mut outs = vec![[0.0; 100]; cases.len()];
+    let products = cases.iter().zip(&x).zip(&mut outs);
+    let mut products: Vec<_> =
+        products.map(|((case, x), out)| Matvec { w: case.layouts()[0], x, out }).collect();
+    let matrices: Vec<_> = products.iter().map(|product| product.w).collect();
+    for kernels in Kernels::supported() {
+        let (multiplied, read) = (Noting::default(), Noting::default());
+        matvec_many_with(kernels, &multiplied, &mut products);
+        for pattern in ReadPattern::ALL {
+            read_weights(kernels, &read, &matrices, *pattern);
+            let read = read.0.lock().unwrap().drain(..).collect::<Vec<_>>();
+            assert_eq!(read, *multiplied.0.lock().unwrap());
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use common::{Guarded, Values, assert_same, expected, pools};
 use rowpar::{
-    Activation, Kernels, Matrix, Matvec, Part, RowPool, Serial, matvec_many, matvec_many_with,
+    Activation, Kernels, Matrix, Matvec, RowPool, Serial, matvec_many, matvec_many_with,
     matvec_rows, matvec_rows_with, matvec_rows2, matvec_rows2_with, oracle,
 };
 
@@ -204,16 +204,13 @@ fn matrices_above_the_threshold_take_the_pool() {
     }
 }
 
-/// Counts what it is asked for, and does it serially.
+/// Counts dispatches, and does them serially.
 #[derive(Default)]
-struct Counting {
-    single: AtomicUsize,
-    many: AtomicUsize,
-}
+struct Counting(AtomicUsize);
 
 impl Counting {
-    fn take(&self) -> (usize, usize) {
-        (self.single.swap(0, Ordering::Relaxed), self.many.swap(0, Ordering::Relaxed))
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -224,13 +221,8 @@ unsafe impl RowPool for Counting {
     }
 
     fn for_each_range(&self, rows: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
-        self.single.fetch_add(1, Ordering::Relaxed);
+        self.0.fetch_add(1, Ordering::Relaxed);
         Serial.for_each_range(rows, grain, f);
-    }
-
-    fn for_each_range_many(&self, grain: usize, parts: &[Part<'_>]) {
-        self.many.fetch_add(1, Ordering::Relaxed);
-        Serial.for_each_range_many(grain, parts);
     }
 }
 
@@ -248,11 +240,11 @@ fn small_work_stays_on_the_caller_and_large_work_is_one_dispatch() {
     let less = &w[1024..];
     matvec_rows(&pool, less, &x, &mut out1[1..]);
     matvec_rows2(&pool, less, &x, &x, &mut out1[1..], &mut out2[1..]);
-    assert_eq!(pool.take(), (0, 0));
+    assert_eq!(pool.take(), 0);
     matvec_rows(&pool, &w, &x, &mut out1);
-    assert_eq!(pool.take(), (1, 0));
+    assert_eq!(pool.take(), 1);
     matvec_rows2(&pool, &w, &x, &x, &mut out1, &mut out2);
-    assert_eq!(pool.take(), (1, 0));
+    assert_eq!(pool.take(), 1);
 
     let input = [(&x[..]).into()];
     let mut many = |n_products: usize, n_rows: usize| {
@@ -263,12 +255,12 @@ fn small_work_stays_on_the_caller_and_large_work_is_one_dispatch() {
         matvec_many(&pool, &mut products);
         pool.take()
     };
-    assert_eq!(many(2, 1), (0, 0), "below the threshold together");
-    assert_eq!(many(1, 256), (1, 0), "a single product");
-    assert_eq!(many(2, 128), (0, 1), "above it only together");
-    assert_eq!(many(16, 16), (0, 1));
-    assert_eq!(many(3, 85), (0, 0), "a row too few");
-    assert_eq!(many(32, 8), (0, 2), "sixteen to a dispatch");
+    assert_eq!(many(2, 1), 0, "below the threshold together");
+    assert_eq!(many(1, 256), 1, "a single product");
+    assert_eq!(many(2, 128), 1, "above it only together");
+    assert_eq!(many(16, 16), 1);
+    assert_eq!(many(3, 85), 0, "a row too few");
+    assert_eq!(many(32, 8), 2, "sixteen to a dispatch");
 }
 
 #[test]

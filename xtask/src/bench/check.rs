@@ -58,7 +58,7 @@ fn expected(suite: Suite, threads: usize) -> Vec<(String, &'static str)> {
         }
         Suite::Matvec => each(
             &["-qkv-", "-gate_up-", "-down-", "-head-"],
-            &["bandwidth", "of_ceiling", "read_ceiling"],
+            &["bandwidth", "of_ceiling", "read_ceiling", "of_ceiling_in_parts"],
         ),
         Suite::Decode => each(
             &["-separate", "-grouped"],

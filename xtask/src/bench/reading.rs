@@ -21,7 +21,7 @@ pub(crate) fn of_section(section: &Section<'_>, usual: Contender) -> String {
         row.backend == subject && (row.suite != Suite::Model || row.metric == "tokens_per_s")
     };
     let rows: Vec<&Row> = section.rows.iter().copied().filter(is_read).collect();
-    if rows.iter().any(|row| row.metric == "of_ceiling") {
+    if rows.iter().any(|row| row.metric.starts_with("of_ceiling")) {
         let (low, high) = extent(rows.iter().map(|row| row.median));
         return format!("{subject}: {} % of the read ceiling", range(low, high));
     }

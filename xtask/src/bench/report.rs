@@ -114,8 +114,9 @@ fn method(results: &Results, settings: &Settings) -> String {
          and in <code>@set</code> and <code>@one-per-core</code> the threads that take part are bound: each to all CPUs of \
          the plan, or to one of its own. <code>rayon</code> is called from a thread \
          outside its pool, as an engine's decode loop calls it; <code>rayon-inside</code> runs the loop on \
-         one of its workers. Per cent of the ceiling is the best matvec pass against the best pass of \
-         several read loops on the same threads, taking turns. In the decode replay every step needs the output of the \
+         one of its workers. Per cent of the ceiling is the median pass of matvecs against that of the fastest of \
+         several read loops on the same threads, taking turns: loops over much at once, and loops in the dispatches and the \
+         parts of the matvecs. In the decode replay every step needs the output of the \
          one before, and all backends gave the same bits.</p>\n\
          {of_model}",
         rounds = results.rounds,

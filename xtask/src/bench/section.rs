@@ -42,6 +42,11 @@ const SHOWN: &[Shown] = &[
     },
     Shown {
         suite: Suite::Matvec,
+        metric: "of_ceiling_in_parts",
+        title: "matvec: per cent of what they can read in the same dispatches and parts",
+    },
+    Shown {
+        suite: Suite::Matvec,
         metric: "batch_cost",
         title: "matvec: time of so many inputs over the time of one (lower is better)",
     },

@@ -82,8 +82,8 @@ fn value_cell(results: &Results, row: &Row, reference: Contender) -> Cell {
         let found = results.find(&like).map(|row| format!(" ({})", short(row.median)));
         value += &found.unwrap_or_default();
     }
-    if row.metric == "of_ceiling" {
-        let ceiling = results.find(&Row { metric: "read_ceiling".into(), ..row.clone() });
+    if let Some(kind) = row.metric.strip_prefix("of_ceiling") {
+        let ceiling = results.find(&Row { metric: format!("read_ceiling{kind}"), ..row.clone() });
         let detail = ceiling.map(|row| format!("of {}", quantity(row.median, &row.unit)));
         return Cell { value, detail: detail.unwrap_or_default(), verdict: None };
     }

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+mod cut;
 #[cfg(feature = "epoch-pool")]
 mod epoch_pool;
 mod forward;
@@ -18,6 +19,7 @@ mod rayon;
 mod serial;
 mod split;
 
+pub(crate) use self::cut::Cut;
 #[cfg(feature = "rayon")]
 pub use self::rayon::RayonGlobal;
 pub(crate) use self::split::{Outputs, Piece, for_each_chunk_range, for_each_piece};

@@ -2,7 +2,8 @@
 
 use std::{marker::PhantomData, ops::Range, slice};
 
-use crate::{Part, RowPool};
+use super::cut::Cut;
+use crate::RowPool;
 
 /// Calls `f` with disjoint ranges of rows and with the elements of `out` that belong to them.
 ///
@@ -113,57 +114,49 @@ pub(crate) struct Piece<'a, I> {
     pub(crate) input: I,
     /// Its outputs.
     pub(crate) outputs: Outputs<'a>,
-    /// Rows that are handed out together; at least 1.
-    pub(crate) unit: usize,
     /// Whether `f` takes all rows at once that a thread has been given, else one unit after another.
     pub(crate) whole: bool,
 }
 
-/// Several row spaces in one dispatch; each has a size of group of its own.
+/// Several row spaces in one dispatch, cut into units of equal work.
 ///
-/// To the pool a row is a unit of `unit` rows, so that parts with long and with short rows can be cut into
-/// units that cost the same. `f` gets the piece's input, some rows, and those rows of some of the outputs, at most
-/// [`MAX_OUTPUTS`], with the number of the first of them.
+/// `f` gets the piece's input, some rows, and those rows of some of the outputs, at most [`MAX_OUTPUTS`], with the number of the
+/// first of them.
+///
+/// # Panics
+///
+/// If an output is shorter than the rows of its space in `cut`.
 pub(crate) fn for_each_piece<I: Sync, const N: usize>(
     pool: &(impl RowPool + ?Sized),
-    pieces: [Piece<'_, I>; N],
+    cut: &Cut<N>,
+    pieces: &[Piece<'_, I>; N],
     f: impl Fn(&I, Range<usize>, usize, &mut [&mut [f32]]) + Sync,
 ) {
-    let closures = pieces.each_ref().map(|Piece { input, outputs, unit, whole }| {
-        let f = &f;
-        move |units: Range<usize>| {
-            let n_rows = outputs.n_rows;
-            let end = units.end.saturating_mul(*unit).min(n_rows);
-            let at_once = if *whole { n_rows } else { *unit };
-            let mut start = units.start * unit;
-            while start < end {
-                let rows = start..end.min(start.saturating_add(at_once));
-                for first in (0..outputs.len()).step_by(MAX_OUTPUTS) {
-                    let n_outputs = MAX_OUTPUTS.min(outputs.len() - first);
-                    let mut parts: [&mut [f32]; MAX_OUTPUTS] = Default::default();
-                    for (i, part) in parts[..n_outputs].iter_mut().enumerate() {
-                        // SAFETY: P1 and P2, as in `for_each_chunk_range`: disjoint units are disjoint rows, and
-                        // each output is asked for once.
-                        *part = unsafe { outputs.get(first + i, rows.clone()) };
-                    }
-                    f(input, rows.clone(), first, &mut parts[..n_outputs]);
-                }
-                start = rows.end;
+    let run = |piece: usize, units: &Range<usize>| {
+        let rows = cut.rows(piece, units);
+        if rows.is_empty() {
+            return;
+        }
+        let Piece { input, outputs, .. } = &pieces[piece];
+        for first in (0..outputs.len()).step_by(MAX_OUTPUTS) {
+            let n_outputs = MAX_OUTPUTS.min(outputs.len() - first);
+            let mut parts: [&mut [f32]; MAX_OUTPUTS] = Default::default();
+            for (i, part) in parts[..n_outputs].iter_mut().enumerate() {
+                // SAFETY: P1 and P2, as in `for_each_chunk_range`: units are handed out once, disjoint units are disjoint rows
+                // (C1), and each output is asked for once.
+                *part = unsafe { outputs.get(first + i, rows.clone()) };
+            }
+            f(input, rows.clone(), first, &mut parts[..n_outputs]);
+        }
+    };
+    pool.for_each_range(cut.n_units(), 1, &|units| {
+        for (piece, Piece { whole, .. }) in pieces.iter().enumerate() {
+            match whole {
+                true => run(piece, &units),
+                false => units.clone().for_each(|unit| run(piece, &(unit..unit + 1))),
             }
         }
     });
-    let parts: [Part<'_>; N] = std::array::from_fn(|i| {
-        let Piece { outputs, unit, .. } = &pieces[i];
-        let n_rows = if outputs.len() == 0 { 0 } else { outputs.n_rows };
-        (n_rows.div_ceil(*unit), &closures[i] as _)
-    });
-    // Unused pieces at the end are not shown to the pool.
-    let n_parts = parts.iter().rposition(|(rows, _)| *rows > 0).map_or(0, |last| last + 1);
-    match parts[..n_parts] {
-        [] => {}
-        [(rows, f)] => pool.for_each_range(rows, 1, f),
-        _ => pool.for_each_range_many(1, &parts[..n_parts]),
-    }
 }
 
 /// A `&mut [T]` whose disjoint parts may be written by several threads at once.
@@ -224,58 +217,51 @@ mod tests {
         assert_eq!(out, [1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]);
     }
 
+    fn piece<I>(input: I, out: &mut [f32], n_rows: usize) -> Piece<'_, I> {
+        Piece { input, outputs: Outputs::new(out, n_rows), whole: true }
+    }
+
     #[test]
     fn pieces_see_their_own_rows() {
-        let (mut first, mut second) = ([0.0; 5], [0.0; 3]);
-        let piece = |input, out, n_rows, unit| Piece {
-            input,
-            outputs: Outputs::new(out, n_rows),
-            unit,
-            whole: true,
-        };
-        let pieces = [
-            piece(10.0, &mut first, 5, 2),
-            piece(20.0, &mut [], 0, 1),
-            piece(30.0, &mut second, 3, 8),
-        ];
-        for_each_piece(&Serial, pieces, |input, rows, first, parts| {
+        let (mut first, mut second) = ([0.0; 50], [0.0; 33]);
+        let cut = Cut::new([(50, 4), (0, 0), (33, 8)], 2);
+        let pieces =
+            [piece(100.0, &mut first, 50), piece(200.0, &mut [], 0), piece(300.0, &mut second, 33)];
+        for_each_piece(&Serial, &cut, &pieces, |input, rows, first, parts| {
             assert_eq!((first, parts.len()), (0, 1));
             for (row, value) in rows.zip(&mut *parts[0]) {
-                *value = input + row as f32;
+                *value += input + row as f32;
             }
         });
-        assert_eq!(first, [10.0, 11.0, 12.0, 13.0, 14.0]);
-        assert_eq!(second, [30.0, 31.0, 32.0]);
+        assert!((0..50).all(|row| first[row] == 100.0 + row as f32), "{first:?}");
+        assert!((0..33).all(|row| second[row] == 300.0 + row as f32), "{second:?}");
     }
 
     #[test]
     fn many_outputs_are_handed_out_unit_by_unit() {
-        let mut out = [0.0; 19 * 5];
-        let pieces =
-            [Piece { input: (), outputs: Outputs::new(&mut out, 5), unit: 2, whole: false }];
-        for_each_piece(&Serial, pieces, |(), rows, first, parts| {
-            assert!(rows.len() <= 2 && parts.len() == MAX_OUTPUTS.min(19 - first));
+        let mut out = [0.0; 19 * 80];
+        let cut = Cut::new([(80, 4)], 2);
+        assert_eq!(cut.n_units(), 4);
+        let pieces = [Piece { whole: false, ..piece((), &mut out, 80) }];
+        for_each_piece(&Serial, &cut, &pieces, |(), rows, first, parts| {
+            assert!(rows.len() <= 32 && parts.len() == MAX_OUTPUTS.min(19 - first));
             for (i, part) in parts.iter_mut().enumerate() {
                 rows.clone()
                     .zip(&mut **part)
-                    .for_each(|(row, value)| *value += (10 * (first + i) + row) as f32);
+                    .for_each(|(row, value)| *value += (100 * (first + i) + row) as f32);
             }
         });
         for (i, value) in out.into_iter().enumerate() {
-            assert_eq!(value, (10 * (i / 5) + i % 5) as f32);
+            assert_eq!(value, (100 * (i / 80) + i % 80) as f32);
         }
     }
 
     #[test]
     fn a_pair_is_two_outputs() {
         let (mut out1, mut out2) = ([0.0; 3], [0.0; 3]);
-        let pieces = [Piece {
-            input: (),
-            outputs: Outputs::pair(&mut out1, &mut out2),
-            unit: 2,
-            whole: true,
-        }];
-        for_each_piece(&Serial, pieces, |(), rows, _, parts| {
+        let outputs = Outputs::pair(&mut out1, &mut out2);
+        let pieces = [Piece { input: (), outputs, whole: true }];
+        for_each_piece(&Serial, &Cut::new([(3, 1)], 2), &pieces, |(), rows, _, parts| {
             for (i, part) in parts.iter_mut().enumerate() {
                 rows.clone()
                     .zip(&mut **part)
