@@ -89,7 +89,7 @@ impl Account {
                 (of.inline.no_workers == 0) == (workers > 0 || self.jobs == 0),
                 "workers are missed where there are none",
             ),
-            (of.invited >= of.dispatches, "a job that is published has guests"),
+            (of.invited + of.deserted >= of.dispatches, "a job that is published has guests"),
             (of.invited <= of.dispatches * workers, "each worker is invited to a job once"),
             (of.late <= of.invited, "late are those who were invited"),
             (of.caller_waits <= of.dispatches, "a caller waits once a job"),

@@ -46,6 +46,7 @@ struct CallerCounters {
     panics: Counter,
     waits: Counter,
     alone: Counter,
+    deserted: Counter,
 }
 
 /// Written by any thread.
@@ -73,6 +74,13 @@ impl Counters {
     /// The caller has done all that was left of a job itself, rather than wake anybody.
     pub(crate) fn done_alone(&self) {
         self.caller.alone.bump(1);
+    }
+
+    /// The caller has done a job itself, as no worker had a CPU.
+    pub(crate) fn deserted(&self, panicked: bool) {
+        self.caller.dispatches.bump(1);
+        self.caller.deserted.bump(1);
+        self.caller.panics.bump(u64::from(panicked));
     }
 
     pub(crate) fn dispatched(&self, invited: usize) {
@@ -149,6 +157,7 @@ impl Counters {
             refused: self.anybody.refused.get(),
             panics: self.caller.panics.get(),
             alone: self.caller.alone.get(),
+            deserted: self.caller.deserted.get(),
             invited,
             late: invited.saturating_sub(joined),
             steals: sum(|participant| &participant.steals),

@@ -56,6 +56,9 @@
 //! just before, would take longer than a wake-up does (`thrift.rs`). They are not waited for in either case. Pinned chunks need
 //! their worker, and in a hot phase all are to be awake: there C5 follows at once.
 //!
+//! *Workers without a CPU.* If a worker was awake and yet the caller has done the whole job, others have the workers' CPUs. The
+//! next jobs are then not published at all, until a worker is seen to wait, or a millisecond is over (`presence.rs`).
+//!
 //! The models in `src/tests/loom.rs` fail without any one of these orderings and fences (`cargo xtask loom --mutants`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,6 +71,7 @@ use crate::home::{Claim, Home};
 use crate::hot::Heat;
 use crate::job::{Job, RawJob};
 use crate::places::Places;
+use crate::presence::{ALONE_NS, Presence};
 use crate::split::Split;
 use crate::sync::{
     Arc, AtomicBool, AtomicU64, Counter, JoinHandle, Ordering, UnsafeCell, fence, is_worker_of,
@@ -100,6 +104,7 @@ pub(crate) struct Shared {
     pub(crate) places: std::sync::Arc<Places>,
     pub(crate) spin: Spin,
     pub(crate) thrift: CachePadded<Thrift>,
+    pub(crate) presence: Presence,
     /// Jobs run under the default floating-point environment.
     default_floats: bool,
     /// Workers leave a CPU that they share with another participant.
@@ -292,6 +297,7 @@ impl Dispatcher {
             places,
             spin,
             thrift: CachePadded::new(Thrift::new(worth_a_wake_up_ns)),
+            presence: Presence::new(ALONE_NS),
             default_floats,
             keep_apart,
         };
@@ -327,6 +333,24 @@ impl Dispatcher {
 }
 
 impl Caller<'_> {
+    /// Whether a job is better not published, as the workers are awake and have no CPU.
+    pub(crate) fn is_deserted(&self, split: Split) -> bool {
+        !split.pinned && self.dispatcher.shared.presence.is_alone(now_ns)
+    }
+
+    /// Runs `job` on this thread, as one that is not published. Returns the payload of its panic.
+    pub(crate) fn run_alone(&self, job: impl FnOnce()) -> Result<(), Payload> {
+        let shared = &*self.dispatcher.shared;
+        let start_ns = now_ns();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let _floats = shared.floats();
+            job();
+        }));
+        shared.presence.finish(now_ns().saturating_sub(start_ns));
+        shared.counters.deserted(outcome.is_err());
+        outcome
+    }
+
     /// C2 to C9: runs `job` over the chunks of `split`, on the workers behind `threads` and on this thread.
     ///
     /// Returns the payload of the first panic, which is the caller's to raise.
@@ -346,8 +370,10 @@ impl Caller<'_> {
         shared.run_others(CALLER, split.invited(), |stolen| own += stolen);
         self.wait(own);
         std::mem::forget(abort);
-        if let Some(start_ns) = start_ns {
-            shared.thrift.finish(now_ns().saturating_sub(start_ns));
+        match start_ns {
+            Some(start_ns) => shared.thrift.finish(now_ns().saturating_sub(start_ns)),
+            None if own == u64::from(split.chunks()) => shared.presence.nobody_came(),
+            None => {}
         }
         let panic = shared.first_panic.take();
         shared.counters.finished(split.invited(), panic.is_some());

@@ -15,6 +15,7 @@ mod hot;
 mod job;
 mod places;
 mod pool;
+mod presence;
 mod session;
 mod split;
 mod statistics;

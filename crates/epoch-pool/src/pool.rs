@@ -28,7 +28,7 @@ pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
 /// except in [`Pool::run`], whose job is to visit each.
 ///
 /// A job may run on its caller alone, whatever the size of the pool: the workers may be late, or parked while the job is too
-/// small to wake them for (about 50 µs of work, or less if such jobs follow each other closely). So calls of one job must not wait
+/// small to wake them for (about 50 µs of work, or less if such jobs follow each other closely), or others have all their CPUs. So calls of one job must not wait
 /// for each other, but for those of [`Pool::run`]. While it waits, no participant runs anything but this job: a caller may hold a
 /// lock. What is local to the caller's thread is not the workers'.
 ///
@@ -311,7 +311,11 @@ impl Pool {
 /// Publishes `job` and waits for it. Raises its first panic when the pool is free again.
 fn run_shared<W: Work>(caller: Caller<'_>, workers: &[JoinHandle<()>], split: Split, job: &W) {
     count_dispatch();
-    let outcome = caller.dispatch(workers, split, job);
+    let outcome = if caller.is_deserted(split) {
+        caller.run_alone(|| job.run_inline())
+    } else {
+        caller.dispatch(workers, split, job)
+    };
     drop(caller);
     if let Err(payload) = outcome {
         resume_unwind(payload);

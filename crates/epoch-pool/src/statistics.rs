@@ -21,17 +21,20 @@ use crate::histogram::Histogram;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Jobs published to the workers.
+    /// Jobs for the workers, and `deserted` ones.
     pub dispatches: u64,
     /// Jobs that ran on their caller alone.
     pub inline: InlineRuns,
     /// Jobs that a `try_run…` method has refused.
     pub refused: u64,
-    /// Published jobs of which a call has panicked.
+    /// Jobs among the `dispatches` of which a call has panicked.
     pub panics: u64,
     /// Published jobs that were too small to wake anybody for: all invited workers were parked, and the caller did the job. Those
     /// workers count as late.
     pub alone: u64,
+    /// Jobs that were kept from the workers: these were awake, but none had come to the job before, as others had their CPUs.
+    /// Within a millisecond one is published again.
+    pub deserted: u64,
     /// Workers that had a home range in a job, summed over the jobs.
     pub invited: u64,
     /// Invited workers that came when others had done their range already, or not at all: nobody has waited for them.

@@ -80,9 +80,10 @@ impl<'a> Worker<'a> {
         home.set_asleep(false);
     }
 
-    /// Looks that it has in this wait. Asked after each offer of its CPU.
+    /// Looks that it has in this wait. Asked before it waits, and after each offer of its CPU.
     fn budget(&mut self) -> u64 {
-        let Shared { spin, heat, .. } = self.shared;
+        let Shared { spin, heat, presence, .. } = self.shared;
+        presence.show();
         self.offers += 1;
         if self.offers.is_multiple_of(OFFERS_PER_COUNT) {
             spin.count_cpus();

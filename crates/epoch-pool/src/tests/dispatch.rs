@@ -1,13 +1,13 @@
 //! The protocol with workers that are not there, or come late: what no timing of real threads shows for certain.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::dispatch::{CALLER, Dispatcher, Options};
+use crate::dispatch::{CALLER, Dispatcher, Options, Shared};
 use crate::places::Places;
 use crate::split::Split;
 use crate::wait::Spin;
@@ -61,6 +61,44 @@ fn the_caller_finishes_alone_if_no_worker_ever_starts() {
         pool.try_caller().unwrap().dispatch(&[], split, &record.job()).unwrap();
         assert_eq!(record.participants_by_chunk(), [CALLER; 64]);
     }
+}
+
+/// Workers that are awake and do not come are not asked again, until one of them waits.
+#[test]
+fn jobs_are_kept_from_workers_that_do_not_come() {
+    let pool = dispatcher();
+    let threads: Vec<_> = (1..PARTICIPANTS).map(|_| thread::spawn(|| ())).collect();
+    let (all, each) = (Split::shared(64, PARTICIPANTS).unwrap(), Split::one_each(PARTICIPANTS));
+    let is_deserted = |split| pool.try_caller().unwrap().is_deserted(split);
+    assert!(!is_deserted(all), "nothing is known yet");
+    pool.try_caller().unwrap().dispatch(&threads, all, &|_, _| {}).unwrap();
+    assert!(!is_deserted(each), "such a job needs every worker");
+    assert!(is_deserted(all));
+    pool.shared().presence.show();
+    assert!(!is_deserted(all));
+
+    let job = |participant: usize, chunks: Range<u32>| {
+        if participant == CALLER && chunks.start == 0 {
+            pool.shared().participate(2);
+        }
+    };
+    pool.try_caller().unwrap().dispatch(&threads, all, &job).unwrap();
+    assert!(!is_deserted(all), "one has come");
+}
+
+#[test]
+fn a_job_that_is_kept_back_is_counted_and_may_panic() {
+    let pool = dispatcher();
+    let caller = pool.try_caller().unwrap();
+    caller.run_alone(|| ()).unwrap();
+    let payload = caller.run_alone(|| resume_unwind(Box::new(7))).unwrap_err();
+    assert_eq!(payload.downcast_ref(), Some(&7));
+    drop(caller);
+    assert!(pool.try_caller().is_some(), "the pool is free again");
+    let Shared { counters, spin, .. } = &**pool.shared();
+    let statistics = counters.statistics(spin);
+    assert_eq!((statistics.dispatches, statistics.deserted, statistics.panics), (2, 2, 1));
+    assert_eq!((statistics.invited, statistics.inline.total()), (0, 0));
 }
 
 #[test]
