@@ -50,20 +50,15 @@ pub struct ModelFacts {
     pub bytes_per_token: usize,
 }
 
-/// Reads a whole file, and checks that it is a model which can be measured.
+/// Checks that a file is a model which can be measured: `bytes` is what is in it, and `file` what it is called. Of a
+/// [`MappedFile`], little more than the description of the tensors and the vocabulary is read.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is no GGUF file, or is none of a model of the llama family with room behind the prompt; on one line, with
-/// the name of the file.
-pub fn inspect(file: &Path, n_tokens: usize) -> Result<ModelFacts, String> {
+/// It is no GGUF file, or none of a model of the llama family with room behind the prompt; on one line, with the name of the file.
+pub fn inspect(bytes: &[u8], file: &Path, n_tokens: usize) -> Result<ModelFacts, String> {
     let wrong = |error: String| format!("{}: {error}", file.display());
-    let kind = std::fs::metadata(file).map_err(|error| wrong(error.to_string()))?;
-    if !kind.is_file() {
-        return Err(wrong("not a regular file".to_owned()));
-    }
-    let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-    let gguf = Gguf::parse(&bytes).map_err(|error| wrong(error.to_string()))?;
+    let gguf = Gguf::parse(bytes).map_err(|error| wrong(error.to_string()))?;
     let model = Model::from_gguf(&gguf).map_err(|error| wrong(error.to_string()))?;
     let n_prompt = tokens_of(&gguf, &model, PROMPT).map_err(wrong)?.len();
     // The first token comes out of the prompt, and the last one is not put in again.

@@ -26,14 +26,17 @@ pub type Measure<'a> = Box<dyn FnOnce(&dyn RowPool) -> Outcome + Send + 'a>;
 /// backend and the number of threads given, or the library set up by `open`, and prints the [`Report`], or what went wrong on one
 /// line.
 ///
-/// A model's file that the request names is mapped into memory: whoever starts the process sees to it that nobody changes the file
-/// meanwhile.
-pub fn main(
+/// # Safety
+///
+/// A model's file that the request names is mapped into memory: nobody may write to it or make it shorter while the process runs
+/// (see [`MappedFile::open`]). No program can make sure of that by itself, so it says to whoever starts it that they have to.
+pub unsafe fn main(
     program: &str,
     with_pool: impl FnOnce(Contender, usize, Measure<'_>) -> Result<Outcome, PoolError>,
     open: impl FnOnce(Backend, usize) -> Result<Box<dyn Library>, PoolError>,
 ) -> ExitCode {
-    match run(with_pool, open) {
+    // SAFETY: the caller's promise, passed on.
+    match unsafe { run(with_pool, open) } {
         Ok(json) => {
             println!("{json}");
             ExitCode::SUCCESS
@@ -45,13 +48,17 @@ pub fn main(
     }
 }
 
-fn run(
+/// # Safety
+///
+/// As [`main`].
+unsafe fn run(
     with_pool: impl FnOnce(Contender, usize, Measure<'_>) -> Result<Outcome, PoolError>,
     open: impl FnOnce(Backend, usize) -> Result<Box<dyn Library>, PoolError>,
 ) -> Result<String, PoolError> {
     let text = std::env::args().nth(1).ok_or("the request is missing: one JSON object")?;
     let request: Request = serde_json::from_str(&text)?;
-    let prepared = Prepared::new(&request)?;
+    // SAFETY: the caller's promise, passed on.
+    let prepared = unsafe { Prepared::new(&request) }?;
     let (contender, threads) = (request.backend, request.threads);
     let mut report = if contender.backend().is_library() {
         prepared.measure_library(&request, || open(contender.backend(), threads))
@@ -73,7 +80,10 @@ enum Prepared {
 }
 
 impl Prepared {
-    fn new(request: &Request) -> Result<Self, String> {
+    /// # Safety
+    ///
+    /// As [`main`].
+    unsafe fn new(request: &Request) -> Result<Self, String> {
         let shape: ModelShape = request.shape.parse()?;
         Ok(match request.suite {
             Suite::Dispatch => Self::Dispatch { round_trip_ns: round_trip::measure_ns() },
@@ -86,7 +96,8 @@ impl Prepared {
                 let decode = Decode::new(shape, format, decode_suite::SEED, request.threads);
                 Self::Decode(Box::new(decode))
             }
-            Suite::Model => Self::Model(open(request.model.as_ref())?),
+            // SAFETY: the caller's promise, passed on.
+            Suite::Model => Self::Model(unsafe { open(request.model.as_ref()) }?),
         })
     }
 
@@ -111,10 +122,12 @@ impl Prepared {
     }
 }
 
-fn open(request: Option<&ModelRequest>) -> Result<ModelSuite, String> {
+/// # Safety
+///
+/// As [`main`].
+unsafe fn open(request: Option<&ModelRequest>) -> Result<ModelSuite, String> {
     let request = request.ok_or("the request names no model")?;
-    // SAFETY: whoever starts the process has promised to leave the file as it is: the documentation of `main` and the help of
-    // `cargo xtask bench --model` ask for it.
+    // SAFETY: the caller's promise, passed on.
     let file = unsafe { MappedFile::open(&request.file) };
     let file = file.map_err(|error| format!("{}: {error}", request.file.display()))?;
     Ok(ModelSuite::new(file, request.clone()))
