@@ -112,7 +112,7 @@ impl ModelSuite {
         let prompt = tokens_of(&gguf, &model, &self.request.prompt)?;
         let weights = weights(&gguf, self.file.bytes());
         let n_tokens = self.request.n_tokens;
-        let capacity = prompt.len() + n_tokens;
+        let capacity = prompt.len().saturating_add(n_tokens);
         if n_tokens == 0 || capacity > model.config().n_context {
             let context = model.config().n_context;
             return Err(format!(
@@ -120,6 +120,7 @@ impl ModelSuite {
             ));
         }
         let session = Session::new(&model, capacity, self.request.activations);
+        let session = session.map_err(|error| error.to_string())?;
         let mut run = Run::new(pool, session, &prompt);
         let mut reads = Reads::new();
         for turn in 0..TURNS {
