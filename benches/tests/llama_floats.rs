@@ -105,3 +105,29 @@ fn neither_the_callers_environment_nor_a_workers_changes_a_bit() {
     }
     assert_eq!(rayon.broadcast(|_| read_control()), [FLUSH_AND_ROUND_TO_ZERO; 2]);
 }
+
+/// Two logits, and a share that the first one has by itself, to within a rounding: whether the second is left to choose from is a
+/// question of one bit.
+fn near_ties() -> Vec<([f32; 2], f32)> {
+    let tie = |n: u16| {
+        let difference = f32::from(n) / 1024.0;
+        let share = 1.0 / (1.0 + f64::from(-difference).exp());
+        ([0.0, -difference], share as f32)
+    };
+    (1..1000).map(tie).collect()
+}
+
+#[test]
+fn neither_changes_it_a_token() {
+    let ties = under(DEFAULT, near_ties);
+    let choose = || -> Vec<u32> {
+        let one = |(seed, (logits, top_p)): (u64, &([f32; 2], f32))| {
+            let sampling = Sampling { temperature: 1.0, top_k: 0, top_p: *top_p, seed };
+            Sampler::new(sampling).choose(logits)
+        };
+        (0..).zip(&ties).map(one).collect()
+    };
+    let expected = under(DEFAULT, choose);
+    assert!(expected.contains(&0) && expected.contains(&1));
+    assert_eq!(under(FLUSH_AND_ROUND_TO_ZERO, choose), expected);
+}
