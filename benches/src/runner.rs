@@ -7,14 +7,13 @@ use std::thread;
 
 use rowpar::{Kernels, RowPool};
 
+use crate::decode_suite::DecodeSuite;
 use crate::gguf::MappedFile;
 use crate::library::Library;
 use crate::matvec::MatvecSuite;
 use crate::model_suite::ModelSuite;
 use crate::protocol::{ModelRequest, Report, Request, Suite};
-use crate::{
-    Backend, Contender, Decode, ModelShape, PoolError, decode_suite, dispatch, round_trip,
-};
+use crate::{Backend, Contender, ModelShape, PoolError, dispatch, round_trip};
 
 /// What one measurement gives.
 pub type Outcome = Result<Report, String>;
@@ -75,7 +74,7 @@ unsafe fn run(
 enum Prepared {
     Dispatch { round_trip_ns: f64 },
     Matvec(MatvecSuite),
-    Decode(Box<Decode>),
+    Decode(Box<DecodeSuite>),
     Model(ModelSuite),
 }
 
@@ -92,9 +91,8 @@ impl Prepared {
                 Self::Matvec(MatvecSuite::new(shape, variants, request.working_set, threads)?)
             }
             Suite::Decode => {
-                let format = *request.variants.formats.first().ok_or("no format is given")?;
-                let decode = Decode::new(shape, format, decode_suite::SEED, request.threads);
-                Self::Decode(Box::new(decode))
+                let suite = DecodeSuite::new(shape, &request.variants, request.threads);
+                Self::Decode(Box::new(suite.map_err(|error| error.to_string())?))
             }
             // SAFETY: the caller's promise, passed on.
             Suite::Model => Self::Model(unsafe { open(request.model.as_ref()) }?),
@@ -116,8 +114,8 @@ impl Prepared {
         match self {
             Self::Dispatch { round_trip_ns } => Ok(dispatch::measure(pool, request, round_trip_ns)),
             Self::Matvec(suite) => suite.measure(pool, request.budget()),
-            Self::Decode(mut decode) => decode_suite::measure(&mut decode, pool, request.budget()),
-            Self::Model(suite) => suite.measure(pool),
+            Self::Decode(mut suite) => suite.measure(pool, request.budget()),
+            Self::Model(suite) => suite.measure(pool, request.variants.packed),
         }
     }
 }

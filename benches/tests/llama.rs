@@ -47,6 +47,8 @@ fn pools_widths_and_batches_do_not_change_a_bit() {
         let file = small_model(with_head).file;
         let gguf = Gguf::parse(&file).unwrap();
         let model = Model::from_gguf(&gguf).unwrap();
+        let bytes = model.pack(&rowpar::Serial);
+        let packed = model.on_packed(&bytes);
         for activations in [Activations::F32, Activations::Q8] {
             let expected = bits(&logits(&model, &rowpar::Serial, activations, 1));
             assert!(logits(&model, &rowpar::Serial, activations, 1).iter().all(|l| l.is_finite()));
@@ -54,16 +56,45 @@ fn pools_widths_and_batches_do_not_change_a_bit() {
                 for n_threads in [1, 2, 3, 8] {
                     let pool = backend.pool(n_threads).unwrap();
                     for batch in [1, 2, 5, TOKENS.len()] {
-                        let found = bits(&logits(&model, &*pool, activations, batch));
-                        assert!(
-                            found == expected,
-                            "{backend}, {n_threads} threads, {batch} together, {activations}"
-                        );
+                        for (name, model) in [("rows", &model), ("packed", &packed)] {
+                            let found = bits(&logits(model, &*pool, activations, batch));
+                            assert!(
+                                found == expected,
+                                "{backend}, {n_threads} threads, {batch} together, {activations}, {name}"
+                            );
+                        }
                     }
                 }
             }
         }
     }
+}
+
+#[test]
+fn packed_bytes_do_not_depend_on_who_packed_them() {
+    for with_head in [true, false] {
+        let file = small_model(with_head).file;
+        let gguf = Gguf::parse(&file).unwrap();
+        let model = Model::from_gguf(&gguf).unwrap();
+        let bytes = model.pack(&rowpar::Serial);
+        assert_eq!(bytes.len(), model.bytes_per_token());
+        for backend in [Backend::Rayon, Backend::Epoch] {
+            assert!(model.pack(&*backend.pool(3).unwrap()) == bytes, "{backend}");
+        }
+        // What is packed stays so.
+        assert!(model.on_packed(&bytes).pack(&rowpar::Serial) == bytes);
+    }
+}
+
+#[test]
+#[should_panic(expected = "1 bytes are no matrix")]
+fn bytes_of_another_model_are_refused() {
+    let file = small_model(true).file;
+    let gguf = Gguf::parse(&file).unwrap();
+    let model = Model::from_gguf(&gguf).unwrap();
+    let mut bytes = model.pack(&rowpar::Serial);
+    bytes.push(0);
+    model.on_packed(&bytes);
 }
 
 #[test]

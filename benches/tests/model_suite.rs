@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use benches::llama::Activations;
 use benches::model_suite::{PROMPT, inspect};
-use benches::protocol::{ModelRequest, Report, Request, Suite};
+use benches::protocol::{Measurement, ModelRequest, Report, Request, Suite};
 use benches::{Backend, Contender, ModelShape, Placement, Variants};
 use common::model::{N_CONTEXT, SmallModel, small_model};
 
@@ -89,6 +89,28 @@ fn every_backend_makes_the_same_tokens_and_says_what_they_cost() {
         assert!(value("dispatches") <= 4.0 * 2.0 + 2.0 + 1.0, "{contender}");
     }
     assert_eq!(checksums.len(), 1, "{checksums:?}");
+}
+
+#[test]
+fn packed_matrices_are_a_case_of_their_own() {
+    for with_head in [true, false] {
+        let (_folder, path) = file(&small_model(with_head).file);
+        let mut request = request(Backend::Epoch.into(), 2, &path, 9);
+        let rows = report(&request);
+        request.variants.packed = true;
+        let both = report(&request);
+        assert_eq!(both.checksums, rows.checksums);
+        let metrics = |report: &Report, case: &str| -> Vec<String> {
+            let of_case = report.measurements.iter().filter(|m| m.case == case);
+            of_case.map(|m| m.metric.clone()).collect()
+        };
+        let expected = metrics(&rows, "small-model");
+        assert_eq!(metrics(&both, "small-model"), expected);
+        let packed = [&expected[..], &["packing_gain".into()]].concat();
+        assert_eq!(metrics(&both, "small-model-packed"), packed);
+        let is_gain = |m: &&Measurement| m.metric == "packing_gain";
+        assert!(both.measurements.iter().find(is_gain).unwrap().value > 0.0);
+    }
 }
 
 #[test]

@@ -7,9 +7,10 @@ use rowpar::{Matvec, RowPool, matvec_batch, matvec_many, with_default_floats};
 use super::attention::{Cache, Item};
 use super::inputs::Inputs;
 use super::rope::{Rope, rotate};
-use super::weights::{Layer, Weights};
+use super::weights::Weights;
 use super::{Activations, Config, ModelError, math};
 use crate::gguf::Gguf;
+use crate::pack::packed_copies;
 
 /// A model of the llama family, with its weights where they are in the file.
 #[derive(Clone, Debug)]
@@ -45,13 +46,25 @@ impl<'a> Model<'a> {
 
     /// Bytes of weights that are read for a token: all matrices, and of the embedding a row, or all of it where it is the head.
     pub fn bytes_per_token(&self) -> usize {
-        let of_layer = |layer: &Layer<'_>| -> usize {
-            let Layer { query, key, value, attention_out, gate, up, down, .. } = layer;
-            let matrices = [query, key, value, attention_out, gate, up, down];
-            matrices.iter().map(|matrix| matrix.bytes().len()).sum()
-        };
-        let layers: usize = self.weights.layers.iter().map(of_layer).sum();
-        layers + self.weights.head.bytes().len()
+        self.weights.matrices().map(|matrix| matrix.bytes().len()).sum()
+    }
+
+    /// Packs a copy of every matrix that is multiplied for a token, on the threads of a pool: [`on_packed`](Self::on_packed)
+    /// takes the bytes. An embedding of its own, of which a token needs one row, is none of them.
+    pub fn pack(&self, pool: &dyn RowPool) -> Vec<u8> {
+        packed_copies(pool, self.weights.matrices())
+    }
+
+    /// The same model on what [`pack`](Self::pack) gave. Bytes from elsewhere are other weights.
+    ///
+    /// # Panics
+    ///
+    /// If there are not [`bytes_per_token`](Self::bytes_per_token) of them.
+    pub fn on_packed<'b>(&self, bytes: &'b [u8]) -> Model<'b>
+    where
+        'a: 'b,
+    {
+        Model { config: self.config, weights: self.weights.on_packed(bytes) }
     }
 }
 
