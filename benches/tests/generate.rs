@@ -59,12 +59,12 @@ fn the_text_is_the_same_from_every_pool() {
         let expected = text(&[&["--pool", "serial"], more].concat());
         assert!(expected.len() > 24, "{}", String::from_utf8_lossy(&expected));
         for setting in [
-            ["--pool", "rayon", "--threads", "2", "--batch", "1"],
-            ["--pool", "epoch", "--threads", "1", "--batch", "1"],
-            ["--pool", "epoch", "--threads", "3", "--batch", "2"],
-            ["--pool", "epoch-spin0", "--threads", "8", "--batch", "2"],
+            &["--pool", "rayon", "--threads", "2", "--batch", "1"][..],
+            &["--pool", "epoch", "--threads", "1", "--batch", "1", "--packed"],
+            &["--pool", "epoch", "--threads", "3", "--batch", "2"],
+            &["--pool", "epoch-spin0", "--threads", "8", "--batch", "2", "--packed"],
         ] {
-            assert_eq!(text(&[&setting, more].concat()), expected, "{setting:?} {more:?}");
+            assert_eq!(text(&[setting, more].concat()), expected, "{setting:?} {more:?}");
         }
     }
 }
@@ -72,9 +72,14 @@ fn the_text_is_the_same_from_every_pool() {
 #[test]
 fn two_settings_are_compared_bit_for_bit() {
     let (_folder, path) = file(&small_model(false).file);
-    let output = generate(&path, &["--max-tokens", "16", "--batch", "2", "--verify", "rayon:3"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text, "16 tokens, 598 logits each: the same bits\n");
+    for packed in [&[][..], &["--packed"]] {
+        let arguments = ["--max-tokens", "16", "--batch", "2", "--verify", "rayon:3"];
+        let output = generate(&path, &[&arguments, packed].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, "16 tokens, 598 logits each: the same bits\n");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(errors.contains("were packed: "), !packed.is_empty(), "{errors}");
+    }
 }
 
 #[test]

@@ -168,6 +168,15 @@ mod tests {
     }
 
     #[test]
+    fn engines_of_others_need_not_tell_everything() {
+        let engine = Backend::LlamaCpp.into();
+        assert!(tells(engine, "file", "tokens_per_s"));
+        assert!(!tells(engine, "file", "matvec_share"));
+        assert!(!tells(engine, "file-packed", "tokens_per_s"));
+        assert!(tells(Backend::Epoch.into(), "file-packed", "matvec_share"));
+    }
+
+    #[test]
     fn holes_and_nonsense_are_found() {
         let spoilers: [fn(&mut Results); 6] = [
             |results| results.results.clear(),
