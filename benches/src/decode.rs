@@ -3,8 +3,8 @@
 //! What stands between the matvecs is not a transformer, but it costs about as little and it passes every
 //! output on: no step can start before the one in front of it has finished. The weights are
 //! seeded noise, one contiguous stretch, read once per token: layer by layer `q`, `k`, `v`, `o`,
-//! `gate`, `up`, `down`, and the head at the end. In a format of blocks an input is quantized once for all the
-//! matrices that share it.
+//! `gate`, `up`, `down`, and the head at the end; rows as in a file, or packed. In a format of blocks an input is
+//! quantized once for all the matrices that share it.
 //!
 //! ```text
 //! per layer   h = scaled(x)      q, k, v = W h           a = q + k - v/2  (k, v repeated to the length of q)
@@ -24,6 +24,7 @@ use rowpar::{
 
 use crate::ModelShape;
 use crate::data::{as_bytes, fill_noise, fill_uniform, uniform};
+use crate::pack::packed_copies;
 use crate::shape::MatrixShape;
 
 /// Weights and state of one replayed model.
@@ -39,6 +40,9 @@ use crate::shape::MatrixShape;
 ///     decode.reset();
 ///     decode.token(&rowpar::Serial, true);
 ///     assert_eq!(decode.checksum(), separate);
+///     let mut packed = decode.packed(&rowpar::Serial);
+///     packed.token(&rowpar::Serial, true);
+///     assert_eq!(packed.checksum(), separate);
 /// }
 /// ```
 #[derive(Debug)]
@@ -48,12 +52,19 @@ pub struct Decode {
     state: State,
 }
 
-/// The weights: as many bytes as they need, in memory of floats.
 #[derive(Debug)]
 struct Model {
     shape: ModelShape,
     format: Format,
-    weights: Vec<f32>,
+    weights: Weights,
+}
+
+/// The bytes of all matrices, one behind the other.
+#[derive(Debug)]
+enum Weights {
+    /// In memory of floats, which may have room for some bytes more.
+    Rows(Vec<f32>),
+    Packed(Vec<u8>),
 }
 
 /// Everything a token writes.
@@ -86,8 +97,18 @@ impl Decode {
             }
             _ => fill_noise(&mut weights, seed, n_threads),
         }
-        let state = State::new(&shape, format.is_block());
-        let mut decode = Self { seed, model: Model { shape, format, weights }, state };
+        Self::with(Model { shape, format, weights: Weights::Rows(weights) }, seed)
+    }
+
+    /// The same model with its matrices packed, in memory of its own, at the first input.
+    pub fn packed(&self, pool: &dyn RowPool) -> Self {
+        let weights = Weights::Packed(packed_copies(pool, self.matrices()));
+        Self::with(Model { weights, ..self.model }, self.seed)
+    }
+
+    fn with(model: Model, seed: u64) -> Self {
+        let state = State::new(&model.shape, model.format.is_block());
+        let mut decode = Self { seed, model, state };
         decode.reset();
         decode
     }
@@ -100,6 +121,11 @@ impl Decode {
     /// The format of its weights.
     pub fn format(&self) -> Format {
         self.model.format
+    }
+
+    /// Whether its matrices are packed.
+    pub fn is_packed(&self) -> bool {
+        matches!(self.model.weights, Weights::Packed(_))
     }
 
     /// Goes back to the input of the first token.
@@ -153,7 +179,10 @@ impl Decode {
 
 impl Model {
     fn bytes(&self) -> &[u8] {
-        &as_bytes(&self.weights)[..self.shape.n_bytes(self.format)]
+        match &self.weights {
+            Weights::Rows(floats) => &as_bytes(floats)[..self.shape.n_bytes(self.format)],
+            Weights::Packed(bytes) => bytes,
+        }
     }
 
     /// The matrices of one layer: q, k, v, o, gate, up, down.
@@ -176,7 +205,11 @@ impl Model {
     fn matrix<'a>(&self, shape: MatrixShape, bytes: &'a [u8]) -> Matrix<'a> {
         let MatrixShape { n_rows, n_cols, .. } = shape;
         let format = shape.stored_as(self.format);
-        Matrix::new(format, n_rows, n_cols, bytes).expect("bytes of the shape")
+        let view = match self.weights {
+            Weights::Rows(_) => Matrix::new,
+            Weights::Packed(_) => Matrix::from_packed,
+        };
+        view(format, n_rows, n_cols, bytes).expect("bytes of the shape")
     }
 }
 

@@ -1,5 +1,5 @@
 //! The decode suite: tokens per second of the replay, with separate and with grouped dispatches, and how much of what the same
-//! threads can read that is.
+//! threads can read that is; and the same on packed matrices, if that is asked for.
 
 #![forbid(unsafe_code)]
 
@@ -7,46 +7,124 @@ use std::time::{Duration, Instant};
 
 use rowpar::{Format, RowPool};
 
-use crate::Decode;
 use crate::ceiling::Reads;
 use crate::protocol::{Better, Measurement, Report};
 use crate::stats::median;
 use crate::work::time_ns;
+use crate::{Decode, ModelShape, PoolError, Variants};
 
 /// Seed of every replayed model: the checksums of two processes are comparable.
-pub const SEED: u64 = 0x726f_7770_6172;
+const SEED: u64 = 0x726f_7770_6172;
 /// Tokens of each kind timed at least.
 const MIN_TOKENS: usize = 2;
+/// The kinds of token: whether matvecs of one input share a dispatch.
+const KINDS: [(&str, bool); 2] = [("separate", false), ("grouped", true)];
 
-/// Checks the bits of the replay on `pool`, then times tokens for about `budget`.
-///
-/// The two kinds of token and the ways to read the weights take turns, so all see the same mood of the machine.
-///
-/// # Errors
-///
-/// Grouped and separate dispatches gave different bits.
-pub fn measure(
-    decode: &mut Decode,
-    pool: &dyn RowPool,
-    budget: Duration,
-) -> Result<Report, String> {
-    let name = name(decode);
-    let checksum = check(decode, pool)?;
-    let (mut separate, mut grouped, mut reads) = (Vec::new(), Vec::new(), Reads::new());
-    let start = Instant::now();
-    while separate.len() < MIN_TOKENS || start.elapsed() < budget {
-        separate.push(1e9 / time_ns(|| _ = decode.token(pool, false)));
-        grouped.push(1e9 / time_ns(|| _ = decode.token(pool, true)));
-        (0..Reads::N_PATTERNS).for_each(|pattern| reads.pass(pool, decode.bytes(), pattern));
+/// A replayed model, and a packed copy of it if that is measured as well.
+#[derive(Debug)]
+pub struct DecodeSuite {
+    rows: Decode,
+    packed: Option<Decode>,
+}
+
+impl DecodeSuite {
+    /// Allocates and fills the weights with `n_threads` threads, and packs a copy if the variants ask for it.
+    ///
+    /// # Errors
+    ///
+    /// The variants have no format, or there are no threads to pack with.
+    pub fn new(
+        shape: ModelShape,
+        variants: &Variants,
+        n_threads: usize,
+    ) -> Result<Self, PoolError> {
+        let format = *variants.formats.first().ok_or("no format is given")?;
+        let rows = Decode::new(shape, format, SEED, n_threads);
+        let mut packed = None;
+        if variants.packed {
+            // Not one that is measured, whose waiting threads would be in the way.
+            let pool = epoch_pool::Pool::new(n_threads.saturating_sub(1))?;
+            packed = Some(rows.packed(&pool));
+        }
+        Ok(Self { rows, packed })
     }
-    let mut report = Report { participants: pool.participants(), ..Report::default() };
-    report.checksums.insert(name.clone(), format!("{checksum:016x}"));
-    report.notes.extend(fallback_note(decode));
-    for (kind, rates) in [("separate", separate), ("grouped", grouped)] {
-        let case = format!("{name}-{kind}");
-        report.measurements.extend(measurements(&case, decode.bytes().len(), rates, &reads));
+
+    /// Checks the bits of the replay on `pool`, then times tokens for about `budget`.
+    ///
+    /// The kinds of token and the ways to read the weights take turns, so all see the same mood of the machine. Rows and packed
+    /// matrices come first by turns, and each begins when the other one was read last: caches help both alike.
+    ///
+    /// # Errors
+    ///
+    /// Separate and grouped dispatches, or rows and packed matrices, gave different bits.
+    pub fn measure(&mut self, pool: &dyn RowPool, budget: Duration) -> Result<Report, String> {
+        let Self { rows, packed } = self;
+        let mut report = Report { participants: pool.participants(), ..Report::default() };
+        report.notes.extend(fallback_note(rows));
+        let checksum = check(rows, pool)?;
+        report.checksums.insert(name(rows), format!("{checksum:016x}"));
+        let mut replays = vec![Replay::new(rows, "")];
+        if let Some(packed) = packed {
+            let of_packed = check(packed, pool)?;
+            if of_packed != checksum {
+                return Err(format!(
+                    "rows and packed matrices differ: {checksum:016x} and {of_packed:016x}"
+                ));
+            }
+            replays.push(Replay::new(packed, "-packed"));
+        }
+        let (n_replays, start) = (replays.len(), Instant::now());
+        for turn in 0.. {
+            if turn >= MIN_TOKENS && start.elapsed() >= budget {
+                break;
+            }
+            (0..n_replays).for_each(|index| replays[(turn + index) % n_replays].turn(pool));
+        }
+        for replay in &replays {
+            report.measurements.extend(replay.measurements(&replays[0]));
+        }
+        Ok(report)
     }
-    Ok(report)
+}
+
+/// What is measured of one copy of the weights.
+struct Replay<'a> {
+    decode: &'a mut Decode,
+    /// Behind the names of its cases.
+    suffix: &'static str,
+    /// Tokens per second of each of [`KINDS`].
+    rates: [Vec<f64>; 2],
+    reads: Reads,
+}
+
+impl<'a> Replay<'a> {
+    fn new(decode: &'a mut Decode, suffix: &'static str) -> Self {
+        Self { decode, suffix, rates: Default::default(), reads: Reads::new() }
+    }
+
+    /// A token of each kind, and the weights read in each way.
+    fn turn(&mut self, pool: &dyn RowPool) {
+        for ((_, grouped), rates) in KINDS.into_iter().zip(&mut self.rates) {
+            rates.push(1e9 / time_ns(|| _ = self.decode.token(pool, grouped)));
+        }
+        let bytes = self.decode.bytes();
+        (0..Reads::N_PATTERNS).for_each(|pattern| self.reads.pass(pool, bytes, pattern));
+    }
+
+    /// Everything, and of packed matrices the gain over `rows`, turn by turn.
+    fn measurements(&self, rows: &Replay<'_>) -> Vec<Measurement> {
+        let mut found = Vec::new();
+        for (kind, (label, _)) in KINDS.iter().enumerate() {
+            let case = format!("{}-{label}{}", name(self.decode), self.suffix);
+            let rates = &self.rates[kind];
+            found.extend(measurements(&case, self.decode.bytes().len(), rates, &self.reads));
+            if self.decode.is_packed() {
+                let gains = rates.iter().zip(&rows.rates[kind]).map(|(packed, rows)| packed / rows);
+                found.push(measurement(&case, "packing_gain", "×", gains.collect()));
+            }
+        }
+        found
+    }
 }
 
 /// Such as `smollm2-135m` for `F32`, and `smollm2-135m-q8_0`.
@@ -90,13 +168,20 @@ fn check(decode: &mut Decode, pool: &dyn RowPool) -> Result<u64, String> {
     Ok(decode.checksum())
 }
 
-fn measurements(
-    case: &str,
-    token_bytes: usize,
-    rates: Vec<f64>,
-    reads: &Reads,
-) -> [Measurement; 4] {
-    let measurement = |metric: &str, unit: &str, samples: Vec<f64>| Measurement {
+fn measurements(case: &str, token_bytes: usize, rates: &[f64], reads: &Reads) -> [Measurement; 4] {
+    let bandwidths: Vec<f64> = rates.iter().map(|rate| rate * token_bytes as f64 / 1e9).collect();
+    let ceiling = median(reads.fastest());
+    let percents = bandwidths.iter().map(|rate| 100.0 * rate / ceiling).collect();
+    [
+        measurement(case, "tokens_per_s", "tokens/s", rates.to_vec()),
+        measurement(case, "bandwidth", "GB/s", bandwidths),
+        measurement(case, "of_ceiling", "%", percents),
+        measurement(case, "read_ceiling", "GB/s", reads.fastest().to_vec()),
+    ]
+}
+
+fn measurement(case: &str, metric: &str, unit: &str, samples: Vec<f64>) -> Measurement {
+    Measurement {
         case: case.into(),
         metric: metric.into(),
         unit: unit.into(),
@@ -104,42 +189,41 @@ fn measurements(
         value: median(&samples),
         resolution: 0.0,
         samples,
-    };
-    let bandwidths: Vec<f64> = rates.iter().map(|rate| rate * token_bytes as f64 / 1e9).collect();
-    let ceiling = median(reads.fastest());
-    let percents = bandwidths.iter().map(|rate| 100.0 * rate / ceiling).collect();
-    [
-        measurement("tokens_per_s", "tokens/s", rates),
-        measurement("bandwidth", "GB/s", bandwidths),
-        measurement("of_ceiling", "%", percents),
-        measurement("read_ceiling", "GB/s", reads.fastest().to_vec()),
-    ]
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ModelShape;
+
+    const TINY: ModelShape = ModelShape {
+        name: "Tiny",
+        n_layers: 1,
+        d_model: 32,
+        d_query: 32,
+        d_kv: 32,
+        d_ff: 256,
+        n_vocab: 32,
+    };
+
+    fn report(packed: bool) -> Report {
+        let variants = Variants { formats: vec![Format::Q4K], packed, ..Variants::default() };
+        let mut suite = DecodeSuite::new(TINY, &variants, 2).unwrap();
+        suite.measure(&rowpar::Serial, Duration::ZERO).unwrap()
+    }
+
+    fn value(report: &Report, kind: &str, metric: &str) -> Option<f64> {
+        let case = format!("tiny-q4_k-{kind}");
+        let mut all = report.measurements.iter();
+        all.find(|m| m.case == case && m.metric == metric).map(|m| m.value)
+    }
 
     #[test]
     fn tokens_become_bytes_and_a_share_of_the_ceiling() {
-        let shape = ModelShape {
-            name: "Tiny",
-            n_layers: 1,
-            d_model: 32,
-            d_query: 32,
-            d_kv: 32,
-            d_ff: 256,
-            n_vocab: 32,
-        };
-        let mut decode = Decode::new(shape, Format::Q4K, 1, 1);
-        let report = measure(&mut decode, &rowpar::Serial, Duration::ZERO).unwrap();
+        let report = report(false);
         assert_eq!(report.measurements.len(), 8);
-        let value = |metric| {
-            let is_it = |m: &&Measurement| m.case == "tiny-q4_k-grouped" && m.metric == metric;
-            report.measurements.iter().find(is_it).unwrap().value
-        };
-        let bandwidth = value("tokens_per_s") * decode.bytes().len() as f64 / 1e9;
+        let value = |metric| value(&report, "grouped", metric).unwrap();
+        let bandwidth = value("tokens_per_s") * TINY.n_bytes(Format::Q4K) as f64 / 1e9;
         assert!((value("bandwidth") / bandwidth - 1.0).abs() < 1e-9);
         let share = 100.0 * bandwidth / value("read_ceiling");
         assert!((value("of_ceiling") / share - 1.0).abs() < 1e-9);
@@ -148,5 +232,37 @@ mod tests {
             ["matrices of Tiny that do not fit Q4_K are Q5_0 with 32 columns"]
         );
         assert!(report.checksums.contains_key("tiny-q4_k"));
+    }
+
+    #[test]
+    fn packed_matrices_are_cases_of_their_own() {
+        let (rows, both) = (report(false), report(true));
+        assert_eq!(both.measurements.len(), 8 + 10);
+        assert_eq!((&both.checksums, &both.notes), (&rows.checksums, &rows.notes));
+        for (kind, _) in KINDS {
+            let packed = format!("{kind}-packed");
+            for metric in ["tokens_per_s", "bandwidth", "of_ceiling", "read_ceiling"] {
+                assert!(value(&both, kind, metric).is_some_and(|value| value > 0.0));
+                assert!(value(&both, &packed, metric).is_some_and(|value| value > 0.0));
+            }
+            assert_eq!(value(&both, kind, "packing_gain"), None);
+            assert!(value(&both, &packed, "packing_gain").is_some_and(|gain| gain > 0.0));
+        }
+    }
+
+    #[test]
+    fn a_gain_is_that_of_the_same_turn() {
+        let variants = Variants { packed: true, ..Variants::default() };
+        let DecodeSuite { mut rows, packed } = DecodeSuite::new(TINY, &variants, 1).unwrap();
+        let mut packed = packed.unwrap();
+        let rates = |first, second| [vec![first, second], vec![1.0]];
+        let rows = Replay { rates: rates(1.0, 10.0), ..Replay::new(&mut rows, "") };
+        let packed = Replay { rates: rates(2.0, 40.0), ..Replay::new(&mut packed, "-packed") };
+        let found = packed.measurements(&rows);
+        let gain = found.iter().find(|m| m.metric == "packing_gain").unwrap();
+        assert_eq!(
+            (gain.case.as_str(), &gain.samples[..]),
+            ("tiny-separate-packed", &[2.0, 4.0][..])
+        );
     }
 }

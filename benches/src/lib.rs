@@ -29,6 +29,7 @@ pub mod llama;
 pub mod matvec;
 pub mod metered;
 pub mod model_suite;
+mod pack;
 pub mod protocol;
 mod rates;
 pub mod round_trip;

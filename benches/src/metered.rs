@@ -43,7 +43,8 @@ pub struct Taken {
 
 impl Taken {
     /// What the dispatches took longer than the work would have, evenly shared by so many participants: handing out, waking,
-    /// waiting for the last one.
+    /// waiting for the last one. Work that was cut unevenly counts here, too: nothing tells a participant that waits from one
+    /// that has not been woken.
     pub fn overhead(&self, participants: usize) -> Duration {
         self.whole.saturating_sub(self.work / u32::try_from(participants).unwrap_or(u32::MAX))
     }

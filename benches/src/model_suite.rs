@@ -8,6 +8,8 @@
 //! | the last of those once more, through a pool with a meter | dispatches per token, and where the time goes |
 //! | all weights, read once in each way to read | the ceiling |
 //!
+//! If packing is asked for, a packed copy of the matrices takes turns with the file's, with a text, a ceiling and a case of its own.
+//!
 //! Where the time goes: the stages of a pass are timed on the calling thread, and the meter ([`Metered`]) tells how much longer each
 //! dispatch took than its work would have, evenly shared. That overhead is the share of dispatches, and is taken off the stage it was
 //! in. What is left of matvecs and of attention is work; a matvec too small for the pool is work on the calling thread.
@@ -50,20 +52,15 @@ pub struct ModelFacts {
     pub bytes_per_token: usize,
 }
 
-/// Reads a whole file, and checks that it is a model which can be measured.
+/// Checks that a file is a model which can be measured: `bytes` is what is in it, and `file` what it is called. Of a
+/// [`MappedFile`], little more than the description of the tensors and the vocabulary is read.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is no GGUF file, or is none of a model of the llama family with room behind the prompt; on one line, with
-/// the name of the file.
-pub fn inspect(file: &Path, n_tokens: usize) -> Result<ModelFacts, String> {
+/// It is no GGUF file, or none of a model of the llama family with room behind the prompt; on one line, with the name of the file.
+pub fn inspect(bytes: &[u8], file: &Path, n_tokens: usize) -> Result<ModelFacts, String> {
     let wrong = |error: String| format!("{}: {error}", file.display());
-    let kind = std::fs::metadata(file).map_err(|error| wrong(error.to_string()))?;
-    if !kind.is_file() {
-        return Err(wrong("not a regular file".to_owned()));
-    }
-    let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-    let gguf = Gguf::parse(&bytes).map_err(|error| wrong(error.to_string()))?;
+    let gguf = Gguf::parse(bytes).map_err(|error| wrong(error.to_string()))?;
     let model = Model::from_gguf(&gguf).map_err(|error| wrong(error.to_string()))?;
     let n_prompt = tokens_of(&gguf, &model, PROMPT).map_err(wrong)?.len();
     // The first token comes out of the prompt, and the last one is not put in again.
@@ -89,7 +86,7 @@ fn tokens_of(gguf: &Gguf<'_>, model: &Model<'_>, text: &str) -> Result<Vec<u32>,
     if n_tokens != n_rows {
         return Err(format!("{n_tokens} tokens, and embeddings of {n_rows}"));
     }
-    let tokens = tokenizer.encode(text);
+    let tokens = tokenizer.mark_text(tokenizer.encode(text));
     if tokens.is_empty() { Err("the prompt has no tokens".into()) } else { Ok(tokens) }
 }
 
@@ -106,35 +103,74 @@ impl ModelSuite {
         Self { file, request }
     }
 
-    /// Decodes on `pool`.
+    /// Decodes on `pool`, and if `packed` also with packed matrices.
     ///
     /// # Errors
     ///
-    /// The file is none that can be measured, or the same tokens gave other ones the second time.
-    pub fn measure(&self, pool: &dyn RowPool) -> Result<Report, String> {
+    /// The file is none that can be measured; the same tokens gave other ones the second time, or packed matrices other ones than
+    /// the file's.
+    pub fn measure(&self, pool: &dyn RowPool, packed: bool) -> Result<Report, String> {
         let gguf = Gguf::parse(self.file.bytes()).map_err(|error| error.to_string())?;
         let model = Model::from_gguf(&gguf).map_err(|error| error.to_string())?;
         let prompt = tokens_of(&gguf, &model, &self.request.prompt)?;
         let weights = weights(&gguf, self.file.bytes());
         let n_tokens = self.request.n_tokens;
-        let capacity = prompt.len() + n_tokens;
+        let capacity = prompt.len().saturating_add(n_tokens);
         if n_tokens == 0 || capacity > model.config().n_context {
             let context = model.config().n_context;
             return Err(format!(
                 "{capacity} tokens, {n_tokens} of them new, in a text of {context}"
             ));
         }
-        let session = Session::new(&model, capacity, self.request.activations);
-        let mut run = Run::new(pool, session, &prompt);
-        let mut reads = Reads::new();
+        let memory = packed.then(|| model.pack(pool));
+        let on_packed = memory.as_deref().map(|bytes| model.on_packed(bytes));
+        let models = [Some((&model, weights)), on_packed.as_ref().zip(memory.as_deref())];
+        let mut cases = Vec::new();
+        for (model, weights) in models.into_iter().flatten() {
+            let session = Session::new(model, capacity, self.request.activations);
+            let run = Run::new(pool, session.map_err(|error| error.to_string())?, &prompt);
+            cases.push(Case { run, weights, reads: Reads::new() });
+        }
+        let n_cases = cases.len();
         for turn in 0..TURNS {
             let n = (turn + 1) * n_tokens / TURNS - turn * n_tokens / TURNS;
-            run.decode(n);
-            run.decode_metered(n.div_ceil(METERED_PART))?;
-            (0..Reads::N_PATTERNS).for_each(|pattern| reads.pass(pool, weights, pattern));
+            (0..n_cases).try_for_each(|index| cases[(turn + index) % n_cases].turn(n))?;
         }
-        Ok(run.report(&name_of(&self.request.file), &model, &reads))
+        report(&cases, &name_of(&self.request.file), model.bytes_per_token())
     }
+}
+
+/// One copy of the weights, and what is measured of it.
+struct Case<'r> {
+    run: Run<'r>,
+    weights: &'r [u8],
+    reads: Reads,
+}
+
+impl Case<'_> {
+    /// `n` tokens, and all weights read in each way.
+    fn turn(&mut self, n: usize) -> Result<(), String> {
+        self.run.decode(n);
+        self.run.decode_metered(n.div_ceil(METERED_PART))?;
+        let (pool, weights) = (self.run.pool, self.weights);
+        (0..Reads::N_PATTERNS).for_each(|pattern| self.reads.pass(pool, weights, pattern));
+        Ok(())
+    }
+}
+
+/// Everything of the file's weights and, if there are others, of packed ones.
+fn report(cases: &[Case<'_>], name: &str, token_bytes: usize) -> Result<Report, String> {
+    let rows = &cases[0].run;
+    let mut report = rows.report(name, token_bytes, &cases[0].reads);
+    for Case { run, reads, .. } in &cases[1..] {
+        if run.hash != rows.hash {
+            return Err("packed matrices gave other bits than those of the file".into());
+        }
+        let name = format!("{name}-packed");
+        report.measurements.extend(run.report(&name, token_bytes, reads).measurements);
+        report.measurements.push(Measurement { case: name, ..run.gain_over(rows) });
+    }
+    Ok(report)
 }
 
 /// From the first byte of a tensor to the last one.
@@ -230,10 +266,10 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    fn report(self, name: &str, model: &Model<'_>, reads: &Reads) -> Report {
+    fn report(&self, name: &str, token_bytes: usize, reads: &Reads) -> Report {
         let mut report = Report { participants: self.pool.participants(), ..Report::default() };
         report.checksums.insert(name.into(), format!("{:016x}", self.hash));
-        let speeds = self.speeds(model.bytes_per_token() as f64 / 1e9, reads.fastest());
+        let speeds = self.speeds(token_bytes as f64 / 1e9, reads.fastest());
         let cpu_ms = self.cpu_ms().into_iter();
         let cpu_ms =
             cpu_ms.map(|ms| measurement("cpu_ms_per_token", "ms", Better::Lower, ms, vec![ms]));
@@ -257,6 +293,13 @@ impl<'r> Run<'r> {
             scaled("of_ceiling", "%", 100.0 * token_gb / ceiling),
             measurement("read_ceiling", "GB/s", Better::Higher, ceiling, reads.to_vec()),
         ]
+    }
+
+    /// How much faster the tokens were made than those of `rows`, turn by turn.
+    fn gain_over(&self, rows: &Self) -> Measurement {
+        let gains = rows.times.iter().zip(&self.times).map(|(rows, packed)| rows / packed);
+        let gain = rows.time.as_secs_f64() / self.time.as_secs_f64();
+        measurement("packing_gain", "×", Better::Higher, gain, gains.collect())
     }
 
     /// CPU time of a token, in milliseconds.

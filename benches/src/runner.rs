@@ -7,14 +7,13 @@ use std::thread;
 
 use rowpar::{Kernels, RowPool};
 
+use crate::decode_suite::DecodeSuite;
 use crate::gguf::MappedFile;
 use crate::library::Library;
 use crate::matvec::MatvecSuite;
 use crate::model_suite::ModelSuite;
 use crate::protocol::{ModelRequest, Report, Request, Suite};
-use crate::{
-    Backend, Contender, Decode, ModelShape, PoolError, decode_suite, dispatch, round_trip,
-};
+use crate::{Backend, Contender, ModelShape, PoolError, dispatch, round_trip};
 
 /// What one measurement gives.
 pub type Outcome = Result<Report, String>;
@@ -26,14 +25,17 @@ pub type Measure<'a> = Box<dyn FnOnce(&dyn RowPool) -> Outcome + Send + 'a>;
 /// backend and the number of threads given, or the library set up by `open`, and prints the [`Report`], or what went wrong on one
 /// line.
 ///
-/// A model's file that the request names is mapped into memory: whoever starts the process sees to it that nobody changes the file
-/// meanwhile.
-pub fn main(
+/// # Safety
+///
+/// A model's file that the request names is mapped into memory: nobody may write to it or make it shorter while the process runs
+/// (see [`MappedFile::open`]). No program can make sure of that by itself, so it says to whoever starts it that they have to.
+pub unsafe fn main(
     program: &str,
     with_pool: impl FnOnce(Contender, usize, Measure<'_>) -> Result<Outcome, PoolError>,
     open: impl FnOnce(Backend, usize) -> Result<Box<dyn Library>, PoolError>,
 ) -> ExitCode {
-    match run(with_pool, open) {
+    // SAFETY: the caller's promise, passed on.
+    match unsafe { run(with_pool, open) } {
         Ok(json) => {
             println!("{json}");
             ExitCode::SUCCESS
@@ -45,13 +47,17 @@ pub fn main(
     }
 }
 
-fn run(
+/// # Safety
+///
+/// As [`main`].
+unsafe fn run(
     with_pool: impl FnOnce(Contender, usize, Measure<'_>) -> Result<Outcome, PoolError>,
     open: impl FnOnce(Backend, usize) -> Result<Box<dyn Library>, PoolError>,
 ) -> Result<String, PoolError> {
     let text = std::env::args().nth(1).ok_or("the request is missing: one JSON object")?;
     let request: Request = serde_json::from_str(&text)?;
-    let prepared = Prepared::new(&request)?;
+    // SAFETY: the caller's promise, passed on.
+    let prepared = unsafe { Prepared::new(&request) }?;
     let (contender, threads) = (request.backend, request.threads);
     let mut report = if contender.backend().is_library() {
         prepared.measure_library(&request, || open(contender.backend(), threads))
@@ -68,12 +74,15 @@ fn run(
 enum Prepared {
     Dispatch { round_trip_ns: f64 },
     Matvec(MatvecSuite),
-    Decode(Box<Decode>),
+    Decode(Box<DecodeSuite>),
     Model(ModelSuite),
 }
 
 impl Prepared {
-    fn new(request: &Request) -> Result<Self, String> {
+    /// # Safety
+    ///
+    /// As [`main`].
+    unsafe fn new(request: &Request) -> Result<Self, String> {
         let shape: ModelShape = request.shape.parse()?;
         Ok(match request.suite {
             Suite::Dispatch => Self::Dispatch { round_trip_ns: round_trip::measure_ns() },
@@ -82,11 +91,11 @@ impl Prepared {
                 Self::Matvec(MatvecSuite::new(shape, variants, request.working_set, threads)?)
             }
             Suite::Decode => {
-                let format = *request.variants.formats.first().ok_or("no format is given")?;
-                let decode = Decode::new(shape, format, decode_suite::SEED, request.threads);
-                Self::Decode(Box::new(decode))
+                let suite = DecodeSuite::new(shape, &request.variants, request.threads);
+                Self::Decode(Box::new(suite.map_err(|error| error.to_string())?))
             }
-            Suite::Model => Self::Model(open(request.model.as_ref())?),
+            // SAFETY: the caller's promise, passed on.
+            Suite::Model => Self::Model(unsafe { open(request.model.as_ref()) }?),
         })
     }
 
@@ -105,16 +114,18 @@ impl Prepared {
         match self {
             Self::Dispatch { round_trip_ns } => Ok(dispatch::measure(pool, request, round_trip_ns)),
             Self::Matvec(suite) => suite.measure(pool, request.budget()),
-            Self::Decode(mut decode) => decode_suite::measure(&mut decode, pool, request.budget()),
-            Self::Model(suite) => suite.measure(pool),
+            Self::Decode(mut suite) => suite.measure(pool, request.budget()),
+            Self::Model(suite) => suite.measure(pool, request.variants.packed),
         }
     }
 }
 
-fn open(request: Option<&ModelRequest>) -> Result<ModelSuite, String> {
+/// # Safety
+///
+/// As [`main`].
+unsafe fn open(request: Option<&ModelRequest>) -> Result<ModelSuite, String> {
     let request = request.ok_or("the request names no model")?;
-    // SAFETY: whoever starts the process has promised to leave the file as it is: the documentation of `main` and the help of
-    // `cargo xtask bench --model` ask for it.
+    // SAFETY: the caller's promise, passed on.
     let file = unsafe { MappedFile::open(&request.file) };
     let file = file.map_err(|error| format!("{}: {error}", request.file.display()))?;
     Ok(ModelSuite::new(file, request.clone()))

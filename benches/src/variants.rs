@@ -8,7 +8,7 @@ use std::str::FromStr;
 use rowpar::{Format, Isa, Kernels};
 use serde::{Deserialize, Serialize};
 
-/// The variants of the matvec and decode suites.
+/// The variants of the suites with weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Variants {
@@ -22,7 +22,7 @@ pub struct Variants {
     pub isas: Vec<Isa>,
     /// What block weights are multiplied with; matvec only.
     pub input: Input,
-    /// Whether packed tiles are measured beside the rows as they are; matvec only.
+    /// Whether packed tiles are measured beside the rows as they are.
     pub packed: bool,
 }
 

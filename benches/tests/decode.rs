@@ -32,12 +32,16 @@ fn every_backend_agrees(format: Format) {
     // The peers have the same test in their own package.
     for &backend in Backend::ALL.iter().filter(|backend| !backend.is_peer() && !backend.is_engine())
     {
-        for grouped in [false, true] {
+        for (grouped, packed) in [(false, false), (true, false), (false, true), (true, true)] {
             let mut decode = Decode::new(SHAPE, format, 5, 2);
+            if packed {
+                decode = decode.packed(&rowpar::Serial);
+                assert!(decode.matrices().all(|w| w.is_packed()));
+            }
             let tokens: Vec<usize> = backend
                 .with_pool(3, |pool| (0..N_TOKENS).map(|_| decode.token(pool, grouped)).collect())
                 .unwrap();
-            let what = format!("{format}, {backend}, grouped: {grouped}");
+            let what = format!("{format}, {backend}, grouped: {grouped}, packed: {packed}");
             assert_eq!(tokens, expected.tokens, "{what}");
             assert_eq!(bits(decode.logits()), bits(&expected.logits), "{what}");
             assert_eq!(bits(decode.input()), bits(&expected.x), "{what}");

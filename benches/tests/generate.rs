@@ -59,12 +59,12 @@ fn the_text_is_the_same_from_every_pool() {
         let expected = text(&[&["--pool", "serial"], more].concat());
         assert!(expected.len() > 24, "{}", String::from_utf8_lossy(&expected));
         for setting in [
-            ["--pool", "rayon", "--threads", "2", "--batch", "1"],
-            ["--pool", "epoch", "--threads", "1", "--batch", "1"],
-            ["--pool", "epoch", "--threads", "3", "--batch", "2"],
-            ["--pool", "epoch-spin0", "--threads", "8", "--batch", "2"],
+            &["--pool", "rayon", "--threads", "2", "--batch", "1"][..],
+            &["--pool", "epoch", "--threads", "1", "--batch", "1", "--packed"],
+            &["--pool", "epoch", "--threads", "3", "--batch", "2"],
+            &["--pool", "epoch-spin0", "--threads", "8", "--batch", "2", "--packed"],
         ] {
-            assert_eq!(text(&[&setting, more].concat()), expected, "{setting:?} {more:?}");
+            assert_eq!(text(&[setting, more].concat()), expected, "{setting:?} {more:?}");
         }
     }
 }
@@ -72,9 +72,14 @@ fn the_text_is_the_same_from_every_pool() {
 #[test]
 fn two_settings_are_compared_bit_for_bit() {
     let (_folder, path) = file(&small_model(false).file);
-    let output = generate(&path, &["--max-tokens", "16", "--batch", "2", "--verify", "rayon:3"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text, "16 tokens, 598 logits each: the same bits\n");
+    for packed in [&[][..], &["--packed"]] {
+        let arguments = ["--max-tokens", "16", "--batch", "2", "--verify", "rayon:3"];
+        let output = generate(&path, &[&arguments, packed].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, "16 tokens, 598 logits each: the same bits\n");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(errors.contains("were packed: "), !packed.is_empty(), "{errors}");
+    }
 }
 
 #[test]
@@ -102,9 +107,48 @@ fn a_bad_file_is_one_line_and_exit_code_2() {
     fs::remove_file(&path).unwrap();
     check_refusal(&generate(&path, &[]), "model.gguf");
     check_refusal(&generate(folder.path(), &[]), "error: ");
-    // A prompt of nothing but a byte without a token.
+    // A prompt that fills the context of 64 tokens.
     let (_folder, path) = file(&whole);
+    check_refusal(&generate(&path, &["--prompt", &"row ".repeat(64)]), "in a context of 64");
+    // A prompt of nothing but a byte without a token.
     check_refusal(&generate(&path, &["--raw", "--prompt", "\u{4}"]), "no tokens");
+}
+
+#[test]
+fn an_answer_ends_where_the_context_does() {
+    let (_folder, path) = file(&small_model(true).file);
+    for setting in [&[][..], &["--batch", "2"], &["--verify", "serial"]] {
+        let more = [&["--max-tokens", "18446744073709551615"], setting].concat();
+        let output = generate(&path, &more);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        assert!(errors.contains("note: in a context of 64 tokens"), "{errors}");
+    }
+}
+
+#[test]
+fn options_that_would_do_nothing_are_refused() {
+    let whole = small_model(true).file;
+    let (_folder, path) = file(&whole);
+    // The small model has no chat template.
+    check_refusal(&generate(&path, &["--system", "You are a row."]), "template");
+    for more in [["--top-k", "3"], ["--top-p", "0.5"], ["--seed", "3"]] {
+        check_refusal(&generate(&path, &more), "--temperature");
+    }
+    check_refusal(&generate(&path, &["--pool", "serial", "--threads", "2"]), "one thread");
+    check_refusal(&generate(&path, &["--verify", "serial:2"]), "one thread");
+    let engines = ["llama.cpp", "openblas", "chili", "rayon-inside", "no-such"];
+    for (option, pool) in
+        ["--pool", "--verify"].into_iter().flat_map(|o| engines.map(|pool| (o, pool)))
+    {
+        let output = generate(&path, &[option, pool]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        let first = errors.lines().next().unwrap_or_default();
+        assert!(first.contains(pool) && first.contains("serial, spawn, rayon, epoch"), "{errors}");
+    }
+    let output = generate(&path, &["--max-tokens", "0"]);
+    assert_eq!(output.status.code(), Some(2));
 }
 
 fn check_refusal(output: &Output, words: &str) {

@@ -240,6 +240,60 @@ fn names_are_unique_and_utf8() {
 }
 
 #[test]
+fn names_have_the_lengths_of_the_format() {
+    for (max_len, is_key) in [(65_535, true), (64, false)] {
+        for len in [max_len, max_len + 1, 200_000] {
+            let name = "é".repeat(len / 2) + &"x".repeat(len % 2);
+            let mut file = GgufWriter::new();
+            file.entry("k", &Field::U8(0)).tensor("t", &[1], 0, &[0; 4]);
+            match is_key {
+                true => file.entry(&name, &Field::U8(7)),
+                false => file.tensor(&name, &[1], 0, &[0; 4]),
+            };
+            let bytes = file.finish();
+            if len <= max_len {
+                let gguf = Gguf::parse(&bytes).unwrap();
+                assert!(
+                    gguf.get(&name).is_some() == is_key && gguf.tensor(&name).is_none() == is_key
+                );
+                continue;
+            }
+            let found = error(&bytes);
+            let begins = name.chars().take(40).collect();
+            let (len, max_len) = (len as u64, max_len as u64);
+            assert_eq!(found.problem, Problem::NameTooLong { len, max_len, begins });
+            assert_eq!(found.item, if is_key { Item::KeyIndex(1) } else { Item::TensorIndex(1) });
+            let at = found.offset as usize;
+            assert_eq!(bytes[at..at + 8], len.to_le_bytes());
+        }
+    }
+}
+
+/// Names that differ at their ends, and short ones beside long ones. Where a name is read anew for each comparison, one long name
+/// would be read a hundred thousand times.
+#[test]
+fn hostile_names_take_no_more_time_than_others() {
+    let long = "k".repeat(65_000);
+    let mut file = GgufWriter::new();
+    for n in 0..150_000 {
+        file.entry(&format!("{n:x}"), &Field::U8(0));
+    }
+    for n in 0..100 {
+        file.entry(&format!("{long}{n:03}"), &Field::U32(n));
+    }
+    for n in 0..20_000 {
+        file.info(&format!("{}{n:05}", &long[..59]), &[0], 0, 0);
+    }
+    let mut bytes = file.finish();
+    bytes.resize(bytes.len().next_multiple_of(32), 0);
+    let gguf = Gguf::parse(&bytes).unwrap();
+    assert_eq!((gguf.entries().len(), gguf.tensors().len()), (150_100, 20_000));
+    for n in 0..100 {
+        assert_eq!(gguf.get(&format!("{long}{n:03}")), Some(Value::U32(n)));
+    }
+}
+
+#[test]
 fn the_alignment_is_checked_and_kept() {
     for (value, good) in [
         (Field::U32(8), true),

@@ -3,10 +3,13 @@
 
 mod common;
 
+use std::cell::Cell;
+
 use benches::Backend;
 use benches::gguf::Gguf;
 use benches::llama::{
-    Activations, Config, Generator, Model, ModelError, Sampler, Sampling, Session,
+    Activations, Config, Difference, Generator, Model, ModelError, Sampler, Sampling, Session,
+    Side, compare,
 };
 use common::model::{SmallModel, TOKENS, small_model};
 use common::{Field, GgufWriter};
@@ -19,7 +22,7 @@ fn logits(
     activations: Activations,
     batch: usize,
 ) -> Vec<f32> {
-    let mut session = Session::new(model, TOKENS.len(), activations);
+    let mut session = Session::new(model, TOKENS.len(), activations).unwrap();
     let passes = TOKENS.chunks(batch);
     passes.flat_map(|tokens| session.forward(pool, tokens, tokens.len()).to_vec()).collect()
 }
@@ -44,6 +47,8 @@ fn pools_widths_and_batches_do_not_change_a_bit() {
         let file = small_model(with_head).file;
         let gguf = Gguf::parse(&file).unwrap();
         let model = Model::from_gguf(&gguf).unwrap();
+        let bytes = model.pack(&rowpar::Serial);
+        let packed = model.on_packed(&bytes);
         for activations in [Activations::F32, Activations::Q8] {
             let expected = bits(&logits(&model, &rowpar::Serial, activations, 1));
             assert!(logits(&model, &rowpar::Serial, activations, 1).iter().all(|l| l.is_finite()));
@@ -51,16 +56,45 @@ fn pools_widths_and_batches_do_not_change_a_bit() {
                 for n_threads in [1, 2, 3, 8] {
                     let pool = backend.pool(n_threads).unwrap();
                     for batch in [1, 2, 5, TOKENS.len()] {
-                        let found = bits(&logits(&model, &*pool, activations, batch));
-                        assert!(
-                            found == expected,
-                            "{backend}, {n_threads} threads, {batch} together, {activations}"
-                        );
+                        for (name, model) in [("rows", &model), ("packed", &packed)] {
+                            let found = bits(&logits(model, &*pool, activations, batch));
+                            assert!(
+                                found == expected,
+                                "{backend}, {n_threads} threads, {batch} together, {activations}, {name}"
+                            );
+                        }
                     }
                 }
             }
         }
     }
+}
+
+#[test]
+fn packed_bytes_do_not_depend_on_who_packed_them() {
+    for with_head in [true, false] {
+        let file = small_model(with_head).file;
+        let gguf = Gguf::parse(&file).unwrap();
+        let model = Model::from_gguf(&gguf).unwrap();
+        let bytes = model.pack(&rowpar::Serial);
+        assert_eq!(bytes.len(), model.bytes_per_token());
+        for backend in [Backend::Rayon, Backend::Epoch] {
+            assert!(model.pack(&*backend.pool(3).unwrap()) == bytes, "{backend}");
+        }
+        // What is packed stays so.
+        assert!(model.on_packed(&bytes).pack(&rowpar::Serial) == bytes);
+    }
+}
+
+#[test]
+#[should_panic(expected = "1 bytes are no matrix")]
+fn bytes_of_another_model_are_refused() {
+    let file = small_model(true).file;
+    let gguf = Gguf::parse(&file).unwrap();
+    let model = Model::from_gguf(&gguf).unwrap();
+    let mut bytes = model.pack(&rowpar::Serial);
+    bytes.push(0);
+    model.on_packed(&bytes);
 }
 
 #[test]
@@ -89,7 +123,7 @@ fn a_forgotten_token_leaves_nothing_behind() {
     let file = small_model(true).file;
     let gguf = Gguf::parse(&file).unwrap();
     let model = Model::from_gguf(&gguf).unwrap();
-    let mut session = Session::new(&model, TOKENS.len(), Activations::Q8);
+    let mut session = Session::new(&model, TOKENS.len(), Activations::Q8).unwrap();
     session.forward(&rowpar::Serial, &[3, 1, 4, 1, 5], 0);
     session.truncate(0);
     assert!(session.is_empty());
@@ -105,7 +139,7 @@ fn guessing_changes_no_token_and_saves_passes() {
     let model = Model::from_gguf(&gguf).unwrap();
     let generate = |guessing: bool, temperature: f32, n_tokens: usize| {
         let sampling = Sampling { temperature, seed: 3, ..Sampling::default() };
-        let session = Session::new(&model, 64, Activations::Q8);
+        let session = Session::new(&model, 64, Activations::Q8).unwrap();
         let (sampler, pool) = (Sampler::new(sampling), rowpar::Serial);
         let mut seen = Vec::new();
         let mut see = |token: u32, logits: &[f32]| seen.push((token, bits(logits)));
@@ -137,7 +171,72 @@ fn a_full_session_takes_no_more() {
     let file = small_model(true).file;
     let gguf = Gguf::parse(&file).unwrap();
     let model = Model::from_gguf(&gguf).unwrap();
-    Session::new(&model, 12, Activations::Q8).forward(&rowpar::Serial, &[0; 13], 0);
+    let mut session = Session::new(&model, 12, Activations::Q8).unwrap();
+    session.forward(&rowpar::Serial, &[0; 13], 0);
+}
+
+#[test]
+fn a_session_of_more_tokens_than_memory_has_is_refused() {
+    let file = small_model(true).file;
+    let gguf = Gguf::parse(&file).unwrap();
+    let model = Model::from_gguf(&gguf).unwrap();
+    // As bytes, as numbers, and as keys they are too many to be counted.
+    for n_tokens in [1 << 55, 1 << 62, usize::MAX] {
+        let found = Session::new(&model, n_tokens, Activations::Q8).map(|_| ());
+        assert_eq!(found, Err(ModelError::Memory { n_tokens }));
+    }
+}
+
+#[test]
+fn no_tokens_change_nothing() {
+    let file = small_model(true).file;
+    let gguf = Gguf::parse(&file).unwrap();
+    let model = Model::from_gguf(&gguf).unwrap();
+    let pool = Backend::Epoch.pool(2).unwrap();
+    let mut session = Session::new(&model, TOKENS.len(), Activations::Q8).unwrap();
+    assert!(session.forward(&*pool, &[], 0).is_empty());
+    session.forward(&*pool, &TOKENS[..5], 1);
+    assert!(session.forward(&*pool, &[], 0).is_empty() && session.logits().is_empty());
+    assert_eq!(session.len(), 5);
+    let found = bits(session.forward(&*pool, &TOKENS[5..], 1));
+    // A full session has room for none.
+    assert!(session.forward(&*pool, &[], 0).is_empty());
+    let expected = logits(&model, &rowpar::Serial, Activations::Q8, TOKENS.len());
+    assert_eq!(found, bits(&expected[expected.len() - model.n_vocab()..]));
+}
+
+#[test]
+fn two_runs_are_compared_to_the_last_bit_of_the_last_token() {
+    let file = small_model(true).file;
+    let gguf = Gguf::parse(&file).unwrap();
+    let model = Model::from_gguf(&gguf).unwrap();
+    let pool = Backend::Epoch.pool(2).unwrap();
+    let side = |n_tokens: usize, activations, guessing, temperature, pool| {
+        let session = Session::new(&model, TOKENS.len() + n_tokens, activations).unwrap();
+        let sampler = Sampler::new(Sampling { temperature, ..Sampling::default() });
+        Side::new(session, sampler, guessing, pool, &TOKENS)
+    };
+    let plain = |n_tokens| side(n_tokens, Activations::Q8, false, 0.0, &rowpar::Serial);
+    let never = |_: u32| false;
+    for (guessing, n_tokens) in [(false, 1), (false, 20), (true, 20), (true, 21)] {
+        let other = side(n_tokens, Activations::Q8, guessing, 0.0, &*pool);
+        assert_eq!(compare(plain(n_tokens), other, n_tokens, never), Ok(n_tokens));
+    }
+    // The token that ends the answer is compared as well.
+    let n_seen = Cell::new(0);
+    let third = |_: u32| n_seen.replace(n_seen.get() + 1) == 2;
+    let other = side(20, Activations::Q8, true, 0.0, &*pool);
+    assert_eq!(compare(plain(20), other, 20, third), Ok(3));
+
+    let floats = side(20, Activations::F32, false, 0.0, &*pool);
+    let found = compare(plain(20), floats, 20, never).unwrap_err();
+    assert!(matches!(found, Difference::Logit { position: 0, .. }), "{found}");
+    let random = side(20, Activations::Q8, false, 1000.0, &*pool);
+    let found = compare(plain(20), random, 20, never).unwrap_err();
+    assert!(matches!(found, Difference::Token { position: 0, .. }), "{found}");
+    // A session of `n` tokens behind the prompt gives one more, which is not put in again.
+    let short = side(4, Activations::Q8, false, 0.0, &*pool);
+    assert_eq!(compare(plain(20), short, 20, never), Err(Difference::Length { position: 5 }));
 }
 
 fn refusal(file: &GgufWriter) -> ModelError {

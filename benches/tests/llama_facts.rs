@@ -2,6 +2,14 @@
 //! how). Runs where the model's file is at hand, which `cargo xtask model smollm2` gets; in a debug build on one prompt only, as
 //! that is a hundred times slower.
 //!
+//! The facts are made by a script, in some minutes:
+//!
+//! ```text
+//! npm install --prefix target/llama.cpp node-llama-cpp@3.22.1
+//! node benches/peers/llama-cpp-facts.mjs target/llama.cpp target/models/smollm2-135m-instruct-q4_1.gguf \
+//!     > benches/tests/data/smollm2_llama_cpp.json
+//! ```
+//!
 //! llama.cpp's tokens are given to the model, so a near tie that falls the other way does not end the comparison.
 
 mod common;
@@ -56,7 +64,7 @@ fn compare(
 ) -> Vec<([f32; 2], bool)> {
     let forced = steps[..steps.len() - 1].iter().map(|step| step.0);
     let tokens: Vec<u32> = prompt.iter().copied().chain(forced).collect();
-    let mut session = Session::new(model, tokens.len(), activations);
+    let mut session = Session::new(model, tokens.len(), activations).unwrap();
     let logits = session.forward(pool, &tokens, steps.len());
     let one = |(logits, step): (&[f32], &Step)| {
         let &(first, first_logit, second, second_logit) = step;

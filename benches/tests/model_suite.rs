@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use benches::llama::Activations;
 use benches::model_suite::{PROMPT, inspect};
-use benches::protocol::{ModelRequest, Report, Request, Suite};
+use benches::protocol::{Measurement, ModelRequest, Report, Request, Suite};
 use benches::{Backend, Contender, ModelShape, Placement, Variants};
 use common::model::{N_CONTEXT, SmallModel, small_model};
 
@@ -52,7 +52,7 @@ fn report(request: &Request) -> Report {
 #[test]
 fn every_backend_makes_the_same_tokens_and_says_what_they_cost() {
     let (_folder, path) = file(&small_model(true).file);
-    let facts = inspect(&path, 9).unwrap();
+    let facts = inspect(&fs::read(&path).unwrap(), &path, 9).unwrap();
     assert_eq!((facts.name.as_str(), facts.n_tokens), ("small-model", 9));
     let backends: Vec<Backend> =
         Backend::ALL.iter().copied().filter(|b| !b.is_peer() && !b.is_engine()).collect();
@@ -92,6 +92,28 @@ fn every_backend_makes_the_same_tokens_and_says_what_they_cost() {
 }
 
 #[test]
+fn packed_matrices_are_a_case_of_their_own() {
+    for with_head in [true, false] {
+        let (_folder, path) = file(&small_model(with_head).file);
+        let mut request = request(Backend::Epoch.into(), 2, &path, 9);
+        let rows = report(&request);
+        request.variants.packed = true;
+        let both = report(&request);
+        assert_eq!(both.checksums, rows.checksums);
+        let metrics = |report: &Report, case: &str| -> Vec<String> {
+            let of_case = report.measurements.iter().filter(|m| m.case == case);
+            of_case.map(|m| m.metric.clone()).collect()
+        };
+        let expected = metrics(&rows, "small-model");
+        assert_eq!(metrics(&both, "small-model"), expected);
+        let packed = [&expected[..], &["packing_gain".into()]].concat();
+        assert_eq!(metrics(&both, "small-model-packed"), packed);
+        let is_gain = |m: &&Measurement| m.metric == "packing_gain";
+        assert!(both.measurements.iter().find(is_gain).unwrap().value > 0.0);
+    }
+}
+
+#[test]
 fn other_tokens_have_another_checksum() {
     let (_folder, path) = file(&small_model(true).file);
     let checksum = |n_tokens, activations| {
@@ -110,7 +132,7 @@ fn other_tokens_have_another_checksum() {
 #[test]
 fn a_text_ends_where_the_model_does() {
     let (_folder, path) = file(&small_model(false).file);
-    let facts = inspect(&path, 1000).unwrap();
+    let facts = inspect(&fs::read(&path).unwrap(), &path, 1000).unwrap();
     assert_eq!(facts.n_prompt + facts.n_tokens, N_CONTEXT);
     report(&request(Backend::Serial.into(), 1, &path, facts.n_tokens));
     for n_tokens in [0, facts.n_tokens + 1] {
@@ -143,14 +165,13 @@ fn what_is_no_model_is_refused() {
     ];
     for content in contents {
         let (_folder, path) = file(&content);
-        let error = inspect(&path, 9).unwrap_err();
+        let error = inspect(&content, &path, 9).unwrap_err();
         assert!(error.contains("Small-Model.gguf") && error.lines().count() == 1, "{error}");
         refused(&run(&request(Backend::Serial.into(), 1, &path, 9)));
     }
     let (folder, path) = file(b"");
     fs::remove_file(&path).unwrap();
     for path in [&path, folder.path()] {
-        assert!(inspect(path, 9).is_err());
         refused(&run(&request(Backend::Serial.into(), 1, path, 9)));
     }
     let mut without_model = request(Backend::Serial.into(), 1, &path, 9);

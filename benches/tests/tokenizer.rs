@@ -6,7 +6,7 @@
 mod common;
 
 use benches::gguf::Gguf;
-use benches::llama::{ModelError, TextStream, Tokenizer};
+use benches::llama::{ChatTemplate, ModelError, TextStream, Tokenizer};
 use common::{Field, GgufWriter, TokenCase, TokenFacts, small_vocabulary, write_vocabulary};
 
 /// A file with nothing but a vocabulary.
@@ -103,6 +103,64 @@ fn user_defined_tokens_are_found_in_any_text() {
     assert_eq!(tokenizer.encode("a<x>b<c>"), [0, 2, 1], "`<`, `c` and `>` have no token");
     assert_eq!(tokenizer.encode_with_control("a<x>b<c>"), [0, 2, 1, 3]);
     assert_eq!(tokenizer.control("<x>"), None);
+}
+
+/// A vocabulary of four tokens whose chat template is ChatML, and entries beside.
+fn with_marks(entries: &[(&str, Field<'_>)]) -> Vec<u8> {
+    let mut file = GgufWriter::new();
+    let tokens: Vec<String> = ["a", "<|im_start|>", "<|im_end|>", "<s>"].map(String::from).to_vec();
+    let types = [1, 3, 3, 3].map(Field::I32).into();
+    file.entry("tokenizer.ggml.model", &Field::String("gpt2"))
+        .entry("tokenizer.ggml.pre", &Field::String("gpt-2"))
+        .entry("tokenizer.ggml.tokens", &Field::strings(&tokens))
+        .entry("tokenizer.ggml.token_type", &Field::Array(5, types))
+        .entry("tokenizer.ggml.merges", &Field::strings(&[]))
+        .entry("tokenizer.chat_template", &Field::String("<|im_start|>"));
+    entries.iter().for_each(|(key, value)| _ = file.entry(key, value));
+    file.finish()
+}
+
+#[test]
+fn a_text_has_the_marks_that_the_file_wants_and_each_once() {
+    const ADD_FIRST: &str = "tokenizer.ggml.add_bos_token";
+    const FIRST: &str = "tokenizer.ggml.bos_token_id";
+    const ADD_LAST: &str = "tokenizer.ggml.add_eos_token";
+    const LAST: &str = "tokenizer.ggml.eos_token_id";
+    // Without a system prompt; of the roles, `a` alone has a token.
+    const CHAT: [u32; 6] = [1, 0, 2, 1, 0, 0];
+    /// Entries; then `a` as a text, `<s>a<|im_end|>` with its control tokens, and what stands in front of a question.
+    type Case<'a> = (&'a [(&'a str, Field<'a>)], &'a [u32], &'a [u32], &'a [u32]);
+    let cases: [Case<'_>; 7] = [
+        (&[], &[0], &[3, 0, 2], &[]),
+        (&[(FIRST, Field::U32(3)), (LAST, Field::U32(2))], &[0], &[3, 0, 2], &[]),
+        (&[(ADD_FIRST, Field::Bool(false)), (FIRST, Field::U32(3))], &[0], &[3, 0, 2], &[]),
+        (&[(ADD_FIRST, Field::Bool(true)), (FIRST, Field::U32(3))], &[3, 0], &[3, 0, 2], &[3]),
+        (&[(ADD_FIRST, Field::Bool(true)), (FIRST, Field::U32(1))], &[1, 0], &[1, 3, 0, 2], &[]),
+        (&[(ADD_LAST, Field::Bool(true)), (LAST, Field::U32(2))], &[0, 2], &[3, 0, 2], &[]),
+        (&[(ADD_LAST, Field::Bool(true)), (LAST, Field::U64(3))], &[0, 3], &[3, 0, 2, 3], &[]),
+    ];
+    for (index, (entries, plain, control, front)) in cases.iter().enumerate() {
+        let file = with_marks(entries);
+        let gguf = Gguf::parse(&file).unwrap();
+        let tokenizer = Tokenizer::from_gguf(&gguf).unwrap();
+        assert_eq!(tokenizer.encode("a"), [0], "case {index}");
+        assert_eq!(tokenizer.mark_text(tokenizer.encode("a")), *plain, "case {index}");
+        let text = tokenizer.encode_with_control("<s>a<|im_end|>");
+        assert_eq!(tokenizer.mark_text(text), *control, "case {index}");
+        let template = ChatTemplate::from_gguf(&gguf, &tokenizer).unwrap();
+        let question = template.question(&tokenizer, None, "a");
+        assert_eq!(question, [*front, &CHAT[..]].concat(), "case {index}");
+    }
+    let refusal = |entries: &[(&str, Field<'_>)]| {
+        Tokenizer::from_gguf(&Gguf::parse(&with_marks(entries)).unwrap()).unwrap_err()
+    };
+    let wanted = || (ADD_FIRST, Field::Bool(true));
+    assert_eq!(refusal(&[wanted()]), ModelError::MissingKey(FIRST));
+    let expected = "a token of the vocabulary";
+    let found = refusal(&[wanted(), (FIRST, Field::U32(4))]);
+    assert_eq!(found, ModelError::Value { key: FIRST, expected });
+    let found = refusal(&[(ADD_FIRST, Field::U32(1)), (FIRST, Field::U32(0))]);
+    assert_eq!(found, ModelError::Value { key: ADD_FIRST, expected: "true or false" });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::error::{Fault, Problem};
+use super::error::{Fault, Problem, beginning};
 
 /// Reads forward. No read goes beyond the end, and a failed one says where it was tried.
 #[derive(Clone, Debug)]
@@ -78,10 +78,15 @@ impl<'a> Cursor<'a> {
         Ok(string)
     }
 
-    /// A key or the name of a tensor.
-    pub(super) fn name(&mut self) -> Result<&'a str, Fault> {
+    /// A key or the name of a tensor, of at most `max_len` bytes.
+    pub(super) fn name(&mut self, max_len: usize) -> Result<&'a str, Fault> {
         let start = self.at;
         let name = self.string()?;
-        str::from_utf8(name).map_err(|_| Fault { problem: Problem::NotUtf8, offset: start })
+        let fault = |problem| Fault { problem, offset: start };
+        if name.len() > max_len {
+            let (len, begins) = (name.len() as u64, beginning(name));
+            return Err(fault(Problem::NameTooLong { len, max_len: max_len as u64, begins }));
+        }
+        str::from_utf8(name).map_err(|_| fault(Problem::NotUtf8))
     }
 }

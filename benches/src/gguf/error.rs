@@ -57,6 +57,15 @@ pub enum Problem {
     Bool(u8),
     /// Arrays within arrays, more of them than [`Array::MAX_DEPTH`](super::Array::MAX_DEPTH).
     Depth,
+    /// A name that is longer than the format allows.
+    NameTooLong {
+        /// Its bytes.
+        len: u64,
+        /// Bytes that it may have: 65,535 for a key, 64 for a tensor.
+        max_len: u64,
+        /// Its first characters.
+        begins: String,
+    },
     /// A name that is not UTF-8.
     NotUtf8,
     /// A second entry or tensor of this name.
@@ -126,6 +135,10 @@ impl fmt::Display for Problem {
             Self::ValueType(id) => write!(f, "unknown value type {id}"),
             Self::Bool(byte) => write!(f, "a truth value of {byte}"),
             Self::Depth => write!(f, "too many arrays within arrays"),
+            Self::NameTooLong { len, max_len, begins } => write!(
+                f,
+                "a name of {len} bytes, at most {max_len} are possible; it begins with {begins:?}"
+            ),
             Self::NotUtf8 => write!(f, "a name that is not UTF-8"),
             Self::Duplicate => write!(f, "the second of this name"),
             Self::Alignment => {
@@ -173,6 +186,12 @@ impl Item {
     }
 }
 
+/// What can be read of the beginning of something that may be no name.
+pub(super) fn beginning(bytes: &[u8]) -> String {
+    let start = &bytes[..bytes.len().min(NAME_LEN)];
+    start.utf8_chunks().next().map_or(String::new(), |chunk| chunk.valid().to_owned())
+}
+
 /// The beginning of a name, not cut inside a character.
 pub(super) fn excerpt(name: &str) -> String {
     let cut = (0..=name.len().min(NAME_LEN)).rev().find(|&at| name.is_char_boundary(at));
@@ -189,5 +208,8 @@ mod tests {
         let name = "é".repeat(100);
         assert_eq!(excerpt(&name).len(), NAME_LEN);
         assert_eq!(excerpt(&format!("a{name}")).len(), NAME_LEN - 1);
+        assert_eq!(beginning(format!("a{name}").as_bytes()), excerpt(&format!("a{name}")));
+        assert_eq!(beginning(b"ab\xffcd"), "ab");
+        assert_eq!(beginning(b""), "");
     }
 }

@@ -10,6 +10,10 @@ use super::value::Value;
 /// Fewest bytes of a metadata entry: the length of its key, its type, a value of one byte.
 const MIN_ENTRY_BYTES: u64 = 8 + 4 + 1;
 
+/// Most bytes of a key, and of the name of a tensor, as the format has it.
+const MAX_KEY_LEN: usize = 65_535;
+const MAX_TENSOR_NAME_LEN: usize = 64;
+
 /// The key that says at multiples of what tensor data begins, and what holds without it.
 const ALIGNMENT: (&str, u64) = ("general.alignment", 32);
 
@@ -72,8 +76,7 @@ impl<'a> Gguf<'a> {
 
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
-        let found = self.entries.binary_search_by(|&at| self.name(at).cmp(key));
-        found.ok().map(|index| self.entry(self.entries[index]).1)
+        self.find(&self.entries, key).map(|at| self.entry(at).1)
     }
 
     /// The tensors, in the order of their names.
@@ -83,24 +86,30 @@ impl<'a> Gguf<'a> {
 
     /// The tensor of a name.
     pub fn tensor(&self, name: &str) -> Option<Tensor<'a>> {
-        let found = self.infos.binary_search_by(|&at| self.name(at).cmp(name));
-        found.ok().map(|index| self.tensor_at(self.infos[index]))
+        self.find(&self.infos, name).map(|at| self.tensor_at(at))
     }
 
-    /// The key or name at a place that `parse` has read.
-    fn name(&self, at: usize) -> &'a str {
-        Cursor::new(self.file, at).name().expect("checked by parse")
+    /// Which of some places, in the order of the names there, has this name.
+    fn find(&self, places: &[usize], name: &str) -> Option<usize> {
+        let found = places.binary_search_by(|&at| self.name(at).cmp(name.as_bytes()));
+        found.ok().map(|index| places[index])
+    }
+
+    /// The key or name at a place that `parse` has read; that it is UTF-8 is not checked again. Bytes have the order of
+    /// characters.
+    fn name(&self, at: usize) -> &'a [u8] {
+        Cursor::new(self.file, at).string().expect("checked by parse")
     }
 
     fn entry(&self, at: usize) -> (&'a str, Value<'a>) {
         let mut cursor = Cursor::new(self.file, at);
-        let key = cursor.name().expect("checked by parse");
+        let key = cursor.name(MAX_KEY_LEN).expect("checked by parse");
         (key, Value::read(&mut cursor).expect("checked by parse"))
     }
 
     fn info(&self, at: usize) -> Info<'a> {
         let mut cursor = Cursor::new(self.file, at);
-        let name = cursor.name().expect("checked by parse");
+        let name = cursor.name(MAX_TENSOR_NAME_LEN).expect("checked by parse");
         Info::read(name, &mut cursor).expect("checked by parse")
     }
 
@@ -124,21 +133,22 @@ impl<'a> Gguf<'a> {
     }
 
     /// Sorts places by the names there; two of one name are an error at the later one.
+    ///
+    /// In place, as a set of names would take more memory than a file of many short ones. A comparison ends at the first
+    /// byte that differs, and so reads no more than the shorter name: a long one makes those with short ones no slower.
     fn sort_by_name(&self, places: &mut [usize], item: fn(&str) -> Item) -> Result<(), GgufError> {
         places.sort_unstable_by(|a, b| self.name(*a).cmp(self.name(*b)).then(a.cmp(b)));
         let twin = places.windows(2).find(|pair| self.name(pair[0]) == self.name(pair[1]));
         twin.map_or(Ok(()), |pair| {
-            let (offset, item) = (pair[1] as u64, item(self.name(pair[1])));
+            let name = str::from_utf8(self.name(pair[1])).expect("checked by parse");
+            let (offset, item) = (pair[1] as u64, item(name));
             Err(GgufError { problem: Problem::Duplicate, offset, item })
         })
     }
 
     fn read_alignment(&self) -> Result<u64, GgufError> {
         let (key, default) = ALIGNMENT;
-        let Ok(index) = self.entries.binary_search_by(|&at| self.name(at).cmp(key)) else {
-            return Ok(default);
-        };
-        let at = self.entries[index];
+        let Some(at) = self.find(&self.entries, key) else { return Ok(default) };
         match self.entry(at).1 {
             Value::U32(value) if value.is_power_of_two() && value % 8 == 0 => Ok(value.into()),
             _ => Err(GgufError {
@@ -202,7 +212,7 @@ fn read_entries(cursor: &mut Cursor<'_>, n_entries: u64) -> Result<Vec<usize>, G
     let mut entries = Vec::with_capacity(n_entries as usize);
     for index in 0..n_entries {
         entries.push(cursor.at());
-        let key = cursor.name().map_err(|fault| fault.of(Item::KeyIndex(index)))?;
+        let key = cursor.name(MAX_KEY_LEN).map_err(|fault| fault.of(Item::KeyIndex(index)))?;
         Value::read(cursor).map_err(|fault| fault.of(Item::key(key)))?;
     }
     Ok(entries)
@@ -212,7 +222,8 @@ fn read_infos(cursor: &mut Cursor<'_>, n_tensors: u64) -> Result<Vec<usize>, Ggu
     let mut infos = Vec::with_capacity(n_tensors as usize);
     for index in 0..n_tensors {
         infos.push(cursor.at());
-        let name = cursor.name().map_err(|fault| fault.of(Item::TensorIndex(index)))?;
+        let name =
+            cursor.name(MAX_TENSOR_NAME_LEN).map_err(|fault| fault.of(Item::TensorIndex(index)))?;
         Info::read(name, cursor).map_err(|fault| fault.of(Item::tensor(name)))?;
     }
     Ok(infos)

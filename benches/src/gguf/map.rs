@@ -48,3 +48,22 @@ impl MappedFile {
         &self.map
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_are_mapped_and_empty_ones_are_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a file");
+        // SAFETY: nobody else knows this folder.
+        let open = |path: &Path| unsafe { MappedFile::open(path) };
+        assert_eq!(open(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        for content in ["", "what is in it"] {
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(open(&path).unwrap().bytes(), content.as_bytes());
+        }
+    }
+}

@@ -7,7 +7,7 @@
 
 use rowpar::{Matrix, RowPool, Serial, for_each_range_mut, matvec};
 
-use super::{Config, math};
+use super::{Config, ModelError, math};
 
 /// Values of a head that are summed together: as many as registers hold.
 const TILE: usize = 32;
@@ -38,10 +38,13 @@ pub(super) struct Item {
 }
 
 impl Cache {
-    pub(super) fn new(config: &Config, capacity: usize) -> Self {
-        let len = capacity * config.d_kv();
-        let layer = || LayerCache { keys: vec![0.0; len], values: vec![0.0; len] };
-        Self { config: *config, capacity, layers: (0..config.n_layers).map(|_| layer()).collect() }
+    /// Room for `capacity` tokens, unless there is no memory for it.
+    pub(super) fn new(config: &Config, capacity: usize) -> Result<Self, ModelError> {
+        let no_memory = ModelError::Memory { n_tokens: capacity };
+        let len = capacity.checked_mul(config.d_kv()).ok_or(no_memory.clone())?;
+        let layer = || Some(LayerCache { keys: zeros(len)?, values: zeros(len)? });
+        let layers = (0..config.n_layers).map(|_| layer()).collect::<Option<Vec<_>>>();
+        Ok(Self { config: *config, capacity, layers: layers.ok_or(no_memory)? })
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -109,6 +112,14 @@ impl Item {
         math::softmax(&mut self.scores, 1.0 / (d_head as f32).sqrt());
         weighted_sum(&self.scores, values, &mut self.out);
     }
+}
+
+/// `None` if there is no memory for them.
+fn zeros(len: usize) -> Option<Vec<f32>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).ok()?;
+    values.resize(len, 0.0);
+    Some(values)
 }
 
 /// `out[d] = Σ_t weights[t] · values[t][d]`, from the first token to the last.

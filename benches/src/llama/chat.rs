@@ -30,7 +30,8 @@ impl ChatTemplate {
         Some(Self { start, end, default_system })
     }
 
-    /// The tokens of a question, up to where the answer begins.
+    /// The tokens of a question, up to where the answer begins. What the file wants at the beginning of a text stands in front
+    /// once, and with most templates is their own first mark.
     pub fn question(
         &self,
         tokenizer: &Tokenizer,
@@ -47,6 +48,7 @@ impl ChatTemplate {
         }
         tokens.push(self.start);
         tokens.extend(tokenizer.encode("assistant\n"));
+        tokenizer.mark_beginning(&mut tokens);
         tokens
     }
 }

@@ -1,11 +1,11 @@
-//! Why a file, sound as such, is no model that can be run.
+//! Why a file, sound as such, is no model that can be run, or not for a text of this length.
 
 #![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;
 
-/// What is missing in a model's file, or is not supported.
+/// What is missing in a model's file, is not supported, or does not fit into memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelError {
@@ -45,6 +45,11 @@ pub enum ModelError {
         /// Its type.
         tensor_type: &'static str,
     },
+    /// No memory for the keys and values of so many tokens.
+    Memory {
+        /// The number of tokens.
+        n_tokens: usize,
+    },
     /// A merge of the vocabulary that is not two tokens which together are a token.
     Merge(usize),
 }
@@ -62,6 +67,9 @@ impl fmt::Display for ModelError {
             }
             Self::TensorType { tensor, tensor_type } => {
                 write!(f, "tensor {tensor:?} is of type {tensor_type}, which has no kernels")
+            }
+            Self::Memory { n_tokens } => {
+                write!(f, "no memory for the keys and values of {n_tokens} tokens")
             }
             Self::Merge(index) => {
                 write!(f, "merge {index} is not two tokens which together are a token")

@@ -1,4 +1,5 @@
-//! Arithmetic with one result everywhere: sums in a fixed order, and an exponential that asks no system library.
+//! Arithmetic with one result everywhere: sums in a fixed order, and an exponential that asks no system library. What is left, square
+//! roots and the four operations, IEEE 754 defines to the bit, and Rust neither fuses nor reorders them.
 
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,7 @@
 
 mod attention;
 mod chat;
+mod compare;
 mod config;
 mod error;
 mod generate;
@@ -15,6 +16,7 @@ mod tokenizer;
 mod weights;
 
 pub use self::chat::ChatTemplate;
+pub use self::compare::{Difference, Side, compare};
 pub use self::config::Config;
 pub use self::error::ModelError;
 pub use self::generate::{Generator, Guesses, PREFILL_BATCH};

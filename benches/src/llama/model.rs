@@ -2,14 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use rowpar::{Matvec, RowPool, matvec_batch, matvec_many};
+use rowpar::{Matvec, RowPool, matvec_batch, matvec_many, with_default_floats};
 
 use super::attention::{Cache, Item};
 use super::inputs::Inputs;
 use super::rope::{Rope, rotate};
-use super::weights::{Layer, Weights};
+use super::weights::Weights;
 use super::{Activations, Config, ModelError, math};
 use crate::gguf::Gguf;
+use crate::pack::packed_copies;
 
 /// A model of the llama family, with its weights where they are in the file.
 #[derive(Clone, Debug)]
@@ -25,9 +26,12 @@ impl<'a> Model<'a> {
     ///
     /// Something is missing, has another shape or type than it must, or is not known.
     pub fn from_gguf(gguf: &Gguf<'a>) -> Result<Self, ModelError> {
-        let config = Config::from_gguf(gguf)?;
-        let weights = Weights::from_gguf(gguf, &config)?;
-        Ok(Self { config, weights })
+        // Some numbers are widened or rounded on the way.
+        with_default_floats(|| {
+            let config = Config::from_gguf(gguf)?;
+            let weights = Weights::from_gguf(gguf, &config)?;
+            Ok(Self { config, weights })
+        })
     }
 
     /// Its sizes.
@@ -42,13 +46,25 @@ impl<'a> Model<'a> {
 
     /// Bytes of weights that are read for a token: all matrices, and of the embedding a row, or all of it where it is the head.
     pub fn bytes_per_token(&self) -> usize {
-        let of_layer = |layer: &Layer<'_>| -> usize {
-            let Layer { query, key, value, attention_out, gate, up, down, .. } = layer;
-            let matrices = [query, key, value, attention_out, gate, up, down];
-            matrices.iter().map(|matrix| matrix.bytes().len()).sum()
-        };
-        let layers: usize = self.weights.layers.iter().map(of_layer).sum();
-        layers + self.weights.head.bytes().len()
+        self.weights.matrices().map(|matrix| matrix.bytes().len()).sum()
+    }
+
+    /// Packs a copy of every matrix that is multiplied for a token, on the threads of a pool: [`on_packed`](Self::on_packed)
+    /// takes the bytes. An embedding of its own, of which a token needs one row, is none of them.
+    pub fn pack(&self, pool: &dyn RowPool) -> Vec<u8> {
+        packed_copies(pool, self.weights.matrices())
+    }
+
+    /// The same model on what [`pack`](Self::pack) gave. Bytes from elsewhere are other weights.
+    ///
+    /// # Panics
+    ///
+    /// If there are not [`bytes_per_token`](Self::bytes_per_token) of them.
+    pub fn on_packed<'b>(&self, bytes: &'b [u8]) -> Model<'b>
+    where
+        'a: 'b,
+    {
+        Model { config: self.config, weights: self.weights.on_packed(bytes) }
     }
 }
 
@@ -69,7 +85,8 @@ type Watch<'w> = &'w mut dyn FnMut(Stage);
 /// A text in the making: what is kept of its tokens, and memory to work in.
 ///
 /// Logits depend on the tokens before and on [`Activations`], and on nothing else: not on the pool, not on how many tokens went
-/// through together. Two sessions that were given the same tokens give the same bits.
+/// through together, not on the machine, and not on how a thread rounds or whether it flushes subnormals. Two sessions that
+/// were given the same tokens give the same bits.
 #[derive(Clone, Debug)]
 pub struct Session<'m, 'a> {
     model: &'m Model<'a>,
@@ -99,17 +116,26 @@ struct Work {
 }
 
 impl<'m, 'a> Session<'m, 'a> {
-    /// An empty text that may grow to `capacity` tokens.
-    pub fn new(model: &'m Model<'a>, capacity: usize, activations: Activations) -> Self {
+    /// An empty text that may grow to `capacity` tokens. For what lies beyond [`Config::n_context`] no model was made, and
+    /// nothing here looks at that.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for the keys and values of so many tokens.
+    pub fn new(
+        model: &'m Model<'a>,
+        capacity: usize,
+        activations: Activations,
+    ) -> Result<Self, ModelError> {
         let config = model.config();
-        Self {
+        Ok(Self {
             model,
-            rope: Rope::new(config.rope_dims, config.rope_base),
-            cache: Cache::new(config, capacity),
+            rope: with_default_floats(|| Rope::new(config.rope_dims, config.rope_base)),
+            cache: Cache::new(config, capacity)?,
             n_tokens: 0,
             inputs: Inputs::new(activations),
             work: Work::default(),
-        }
+        })
     }
 
     /// The number of tokens so far.
@@ -138,7 +164,10 @@ impl<'m, 'a> Session<'m, 'a> {
     }
 
     /// Appends tokens in one pass over the weights; gives the logits after each of the last `n_logits` of them, one after the
-    /// other.
+    /// other. No tokens change nothing and give no logits.
+    ///
+    /// All of it is under the default floating-point environment ([`with_default_floats`]), on this thread and on those of the
+    /// pool.
     ///
     /// # Panics
     ///
@@ -147,7 +176,8 @@ impl<'m, 'a> Session<'m, 'a> {
         self.forward_watched(pool, tokens, n_logits, &mut |_| ())
     }
 
-    /// The same; `watch` is called at the beginning of each stage. A pass begins and ends in [`Stage::Rest`], without a call.
+    /// The same; `watch` is called at the beginning of each stage. A pass begins and ends in [`Stage::Rest`], without a call; with no
+    /// tokens there is no stage.
     ///
     /// # Panics
     ///
@@ -162,13 +192,19 @@ impl<'m, 'a> Session<'m, 'a> {
         let (room, n_vocab) = (self.capacity() - self.n_tokens, self.model.n_vocab());
         assert!(tokens.len() <= room, "{} tokens and room for {room}", tokens.len());
         assert!(n_logits <= tokens.len(), "{n_logits} logits of {} tokens", tokens.len());
-        self.embed(tokens, n_vocab);
-        for index in 0..self.model.weights.layers.len() {
-            self.attention(pool, index, watch);
-            self.feed_forward(pool, index, watch);
+        if tokens.is_empty() {
+            self.work.logits.clear();
+            return &self.work.logits;
         }
-        self.n_tokens += tokens.len();
-        self.head(pool, n_logits, watch);
+        with_default_floats(|| {
+            self.embed(tokens, n_vocab);
+            for index in 0..self.model.weights.layers.len() {
+                self.attention(pool, index, watch);
+                self.feed_forward(pool, index, watch);
+            }
+            self.n_tokens += tokens.len();
+            self.head(pool, n_logits, watch);
+        });
         &self.work.logits
     }
 

@@ -1,4 +1,7 @@
 //! Rotary positions: each pair of neighbours in a head is turned by an angle that grows with the position.
+//!
+//! Powers, sines and cosines are those of the crate `libm`, which is plain Rust: a system's library rounds them in its own way, and
+//! logits would have other bits on another system.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +15,7 @@ pub(super) struct Rope {
 impl Rope {
     /// The first `n_dims` values of each head are turned; `n_dims` is even.
     pub(super) fn new(n_dims: usize, base: f32) -> Self {
-        let step = |pair| f64::from(base).powf(-2.0 * pair as f64 / n_dims as f64);
+        let step = |pair| libm::pow(f64::from(base), -2.0 * pair as f64 / n_dims as f64);
         Self { steps: (0..n_dims / 2).map(step).collect() }
     }
 
@@ -20,7 +23,7 @@ impl Rope {
     pub(super) fn at(&self, position: usize, out: &mut Vec<[f32; 2]>) {
         out.clear();
         out.extend(self.steps.iter().map(|step| {
-            let (sin, cos) = (position as f64 * step).sin_cos();
+            let (sin, cos) = libm::sincos(position as f64 * step);
             [cos as f32, sin as f32]
         }));
     }
@@ -39,6 +42,20 @@ pub(super) fn rotate(heads: &mut [f32], d_head: usize, turns: &[[f32; 2]]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All angles of a model with 64 values and base 100,000, up to 8,192 tokens, in one number: it is the same on every system.
+    #[test]
+    fn angles_have_the_same_bits_everywhere() {
+        let rope = Rope::new(64, 100_000.0);
+        let (mut turns, mut hash) = (Vec::new(), 0xcbf2_9ce4_8422_2325_u64);
+        for position in 0..8192 {
+            rope.at(position, &mut turns);
+            for value in turns.as_flattened() {
+                hash = (hash ^ u64::from(value.to_bits())).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        assert_eq!(hash, 0x7f31_90ef_0d61_293d, "{hash:#018x}");
+    }
 
     #[test]
     fn pairs_turn_and_the_rest_stays() {

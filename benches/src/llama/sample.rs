@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use rowpar::with_default_floats;
+
 use super::math;
 use crate::SplitMix64;
 
@@ -44,8 +46,13 @@ impl Sampler {
         Self { sampling, random: SplitMix64::new(sampling.seed), candidates: Vec::new() }
     }
 
-    /// The next token. Of equal logits the first is the larger one; a NaN is smaller than any other.
+    /// The next token. Of equal logits the first is the larger one; a NaN is smaller than any other. The same bits give the same
+    /// token, whatever floating-point environment the thread has.
     pub fn choose(&mut self, logits: &[f32]) -> u32 {
+        with_default_floats(|| self.choose_one(logits))
+    }
+
+    fn choose_one(&mut self, logits: &[f32]) -> u32 {
         if self.sampling.temperature <= 0.0 {
             return largest(logits);
         }

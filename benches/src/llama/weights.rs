@@ -1,8 +1,9 @@
-//! The matrices of a model, where they are in the file.
+//! The matrices of a model, where they are in the file or packed in other memory.
 
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
+use std::ptr;
 
 use rowpar::Matrix;
 
@@ -34,6 +35,49 @@ pub(super) struct Layer<'a> {
 }
 
 impl<'a> Weights<'a> {
+    /// The matrices that are multiplied for a token, in order.
+    pub(super) fn matrices(&self) -> impl Iterator<Item = Matrix<'a>> {
+        let layers = self.layers.iter().flat_map(|layer| {
+            let Layer { query, key, value, attention_out, gate, up, down, .. } = *layer;
+            [query, key, value, attention_out, gate, up, down]
+        });
+        layers.chain([self.head])
+    }
+
+    /// The same weights; those [`matrices`](Self::matrices) are packed in `bytes`, one behind the other.
+    ///
+    /// # Panics
+    ///
+    /// If there are more or fewer bytes than the matrices have.
+    pub(super) fn on_packed<'b>(&self, bytes: &'b [u8]) -> Weights<'b>
+    where
+        'a: 'b,
+    {
+        let mut rest = bytes;
+        let mut next = |w: Matrix<'a>| {
+            let (bytes, behind) = rest.split_at(w.bytes().len());
+            rest = behind;
+            Matrix::from_packed(w.format(), w.n_rows(), w.n_cols(), bytes)
+                .expect("as many bytes as the matrix has")
+        };
+        let layers = self.layers.iter().map(|layer| Layer {
+            attention_norm: layer.attention_norm.clone(),
+            query: next(layer.query),
+            key: next(layer.key),
+            value: next(layer.value),
+            attention_out: next(layer.attention_out),
+            ffn_norm: layer.ffn_norm.clone(),
+            gate: next(layer.gate),
+            up: next(layer.up),
+            down: next(layer.down),
+        });
+        let (layers, head) = (layers.collect(), next(self.head));
+        assert!(rest.is_empty(), "{} bytes are no matrix", rest.len());
+        let is_tied = ptr::eq(self.head.bytes(), self.embedding.bytes());
+        let embedding = if is_tied { head } else { self.embedding };
+        Weights { embedding, layers, norm: self.norm.clone(), head }
+    }
+
     /// Takes every tensor that the sizes ask for, and refuses a file with others: a bias left out is another model.
     pub(super) fn from_gguf(gguf: &Gguf<'a>, config: &Config) -> Result<Self, ModelError> {
         let mut loader = Loader { gguf, taken: HashSet::new() };

@@ -24,7 +24,7 @@ pub use crate::setup::{InitError, init_cpu_pool};
 pub use crate::{
     activation::{Activation, Q8Activation, Q8Block},
     format::{Format, ParseFormatError},
-    kernel::{ISA_VARIABLE, Isa, Kernels, ParseIsaError, ReadPattern},
+    kernel::{ISA_VARIABLE, Isa, Kernels, ParseIsaError, ReadPattern, with_default_floats},
     matrix::{Matrix, MatrixError},
     matvec::{Matvec, matvec, matvec_batch, matvec_batch_with, matvec_many, matvec_many_with},
     matvec_f32::{matvec_rows, matvec_rows_with, matvec_rows2, matvec_rows2_with},

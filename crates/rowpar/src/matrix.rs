@@ -13,7 +13,8 @@ use crate::{
     packed::unpacked_row,
 };
 
-/// A view of a row-major matrix: a format, a shape, and the bytes as they lie in a file, at any alignment.
+/// A view of a row-major matrix: a format, a shape, and the bytes as they lie in a file, at any alignment; or
+/// [packed](Self::pack_in_place).
 ///
 /// Sizes are checked here, once.
 ///
@@ -141,12 +142,12 @@ impl<'a> Matrix<'a> {
         self.row_bytes
     }
 
-    /// Whether the rows are packed: a view of a [`PackedMatrix`](crate::PackedMatrix).
+    /// Whether there are [packed](Self::pack_in_place) rows. Fewer than 16 are the same packed or not, and so they are not.
     pub fn is_packed(&self) -> bool {
         self.n_packed > 0
     }
 
-    /// The bytes of all rows, in the order that they lie in.
+    /// The bytes of all rows, as they lie: packed if they [are](Self::is_packed).
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::pool::for_each_chunk_range;
+use crate::{pool::for_each_chunk_range, with_default_floats};
 
 #[cfg(feature = "rayon")]
 const POOL: crate::RayonGlobal = crate::RayonGlobal;
@@ -35,8 +35,8 @@ pub fn should_parallelize(n_rows: usize, n_cols: usize) -> bool {
 /// Elements of `out` past `n` are not touched. `n_cols` is the work of a row in multiply-adds: where
 /// [`should_parallelize`]`(n, n_cols)` is false the rows run on the calling thread in ascending order, else
 /// on rayon's current pool (without the feature `rayon`: on the calling thread). A row is one call, never
-/// split, so a closure that depends on nothing but its row gives the same bits either way. The
-/// floating-point environment is that of the thread which runs the row.
+/// split, and runs under the default floating-point environment as by [`with_default_floats`], so a closure
+/// that depends on nothing but its row gives the same bits either way.
 ///
 /// # Examples
 ///
@@ -52,7 +52,7 @@ where
     let n_rows = n_rows.min(out.len());
     let out = &mut out[..n_rows];
     if !should_parallelize(n_rows, n_cols) {
-        out.iter_mut().enumerate().for_each(|(row, value)| f(row, value));
+        with_default_floats(|| out.iter_mut().enumerate().for_each(|(row, value)| f(row, value)));
         return;
     }
     for_each_chunk_range(&POOL, out, 1, 1, |rows, values| {
@@ -68,7 +68,7 @@ where
 /// `work_per_chunk` is the work of a chunk in multiply-adds: where [`should_parallelize`]`(n_chunks,
 /// work_per_chunk)` is false there is one task, on the calling thread, in ascending order; else the tasks run
 /// on rayon's current pool (without the feature `rayon`: as one task on the calling thread). Chunks are never
-/// split. The floating-point environment is that of the thread which runs the task.
+/// split. A task, `init` included, runs under the default floating-point environment as by [`with_default_floats`].
 ///
 /// # Examples
 ///
@@ -106,7 +106,7 @@ pub fn for_each_chunk_init<S, I, F>(
     if should_parallelize(n_chunks, work_per_chunk) {
         for_each_chunk_range(&POOL, out, chunk_len, 1, run_task);
     } else {
-        run_task(0..n_chunks, out);
+        with_default_floats(|| run_task(0..n_chunks, out));
     }
 }
 

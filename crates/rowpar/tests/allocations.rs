@@ -110,6 +110,9 @@ fn packing_in_place_takes_a_tile_at_most() {
     for format in Format::ALL {
         let n_cols = format.block_len();
         let bytes = format.quantize(&vec![0.5; 64 * n_cols]).expect("whole blocks");
+        let mut arena = bytes.clone();
+        let n = count(|| _ = Matrix::pack_in_place(&Serial, *format, 64, n_cols, &mut arena));
+        assert!(n <= 1, "{format}: {n}");
         let mut packed = None;
         let n = count(|| packed = PackedMatrix::from_vec(*format, 64, n_cols, bytes).ok());
         assert!(n <= 1 && packed.is_some(), "{format}: {n}");

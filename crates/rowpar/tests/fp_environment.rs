@@ -11,7 +11,8 @@ use common::{
 };
 use rowpar::{
     Activation, Format, Kernels, Matrix, PackedMatrix, Q8Activation, RowPool, Serial,
-    matvec_batch_with, matvec_rows_with, matvec_rows2_with,
+    for_each_chunk_init, for_each_range_mut, for_each_row, matvec_batch_with, matvec_rows_with,
+    matvec_rows2_with, with_default_floats,
 };
 
 use self::control::{DEFAULT, FLAGS, FLUSH, FLUSH_AND_ROUND_TO_ZERO, read_control, write_control};
@@ -274,6 +275,7 @@ fn workers_may_have_changed_theirs() {
         .build()
         .expect("workers can be spawned");
     products_are_right(&pool, "rayon");
+    loops_are_right(&pool, "rayon");
     let controls: Vec<_> = pool.broadcast(|_| read_control() & !FLAGS);
     assert_eq!(controls, [FLUSH_AND_ROUND_TO_ZERO; 2]);
 }
@@ -288,6 +290,7 @@ fn workers_of_an_epoch_pool_may_have_changed_theirs() {
         .build()
         .expect("workers can be spawned");
     products_are_right(&pool, "epoch-pool");
+    loops_are_right(&pool, "epoch-pool");
     let controls = Mutex::new(Vec::new());
     pool.run(|participant, _| {
         if participant > 0 {
@@ -310,4 +313,77 @@ fn a_shape_that_panics_leaves_the_environment_alone() {
     });
     assert_eq!(after & !FLAGS, FLUSH_AND_ROUND_TO_ZERO);
     assert_eq!(seen.into_inner().unwrap() & !FLAGS, FLUSH_AND_ROUND_TO_ZERO);
+}
+
+/// What a closure computes that looks at rounding and at subnormals; in the bad environment both are other numbers.
+fn sensitive(row: usize) -> [u32; 2] {
+    let row = std::hint::black_box(row as f32 + 1.0);
+    [(row / 3.0).to_bits(), (row * 1e-30 * 1e-10).to_bits()]
+}
+
+fn loops_are_right(pool: &(impl RowPool + ?Sized), name: &str) {
+    const N_ROWS: usize = 257;
+    let expected: Vec<_> = in_default_environment(|| (0..N_ROWS).map(sensitive).collect());
+    let mut found = vec![[0; 2]; N_ROWS];
+    for_each_range_mut(pool, &mut found, 1, |rows, part| {
+        rows.zip(part).for_each(|(row, value)| *value = sensitive(row));
+    });
+    assert_eq!(found, expected, "{name}");
+}
+
+#[test]
+fn loops_are_under_the_default_environment() {
+    const N_ROWS: usize = 257;
+    let expected: Vec<_> = in_default_environment(|| (0..N_ROWS).map(sensitive).collect());
+    for (name, pool) in pools() {
+        let after = in_bad_environment(|| {
+            assert_ne!(sensitive(0), expected[0], "the case would show nothing");
+            loops_are_right(&pool, &name);
+        });
+        assert_eq!(after & !FLAGS, FLUSH_AND_ROUND_TO_ZERO, "{name} did not put it back");
+    }
+    // Little work stays on the caller, much of it goes to rayon.
+    for work in [1, 1_000_000] {
+        let after = in_bad_environment(|| {
+            let mut rounded = vec![0.0; N_ROWS];
+            for_each_row(&mut rounded, N_ROWS, work, |row, value| {
+                *value = f32::from_bits(sensitive(row)[0]);
+            });
+            let mut tiny = vec![0.0; N_ROWS];
+            let start = || f32::from_bits(sensitive(0)[1]);
+            for_each_chunk_init(&mut tiny, 1, work, start, |start, row, value| {
+                assert_eq!(start.to_bits(), expected[0][1]);
+                value[0] = f32::from_bits(sensitive(row)[1]);
+            });
+            for (row, (rounded, tiny)) in rounded.iter().zip(&tiny).enumerate() {
+                assert_eq!([rounded.to_bits(), tiny.to_bits()], expected[row], "row {row}");
+            }
+        });
+        assert_eq!(after & !FLAGS, FLUSH_AND_ROUND_TO_ZERO);
+    }
+}
+
+#[test]
+fn a_closure_of_ones_own_has_the_default_environment_until_it_unwinds() {
+    let expected = in_default_environment(|| sensitive(6));
+    for control in [DEFAULT, FLUSH, FLUSH_AND_ROUND_TO_ZERO] {
+        let after = under(control, || {
+            let found = with_default_floats(|| {
+                // Within another one, there is nothing to do.
+                with_default_floats(|| ());
+                assert_eq!(read_control() & !FLAGS, DEFAULT);
+                sensitive(6)
+            });
+            assert_eq!(found, expected);
+            assert_eq!(read_control() & !FLAGS, control);
+            let unwound = std::panic::catch_unwind(|| {
+                with_default_floats(|| {
+                    std::panic::resume_unwind(Box::new(read_control() & !FLAGS))
+                });
+            });
+            let inside = unwound.unwrap_err().downcast::<control::Control>();
+            assert_eq!(*inside.expect("the control inside"), DEFAULT);
+        });
+        assert_eq!(after & !FLAGS, control);
+    }
 }

@@ -4,14 +4,15 @@ mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::{assert_same, quantized};
-use rowpar::{Format, Matrix, MatrixError, PackedMatrix, oracle};
+use common::{assert_same, pools, quantized};
+use rowpar::{Format, Kernels, Matrix, MatrixError, PackedMatrix, Serial, oracle};
 
 /// A format, rows, columns, bytes that are given, and what the error says; empty if there is none.
 const SHAPES: &[(Format, usize, usize, usize, &[&str])] = &[
     (Format::F32, 0, 0, 0, &[]),
     (Format::F32, 0, 7, 0, &[]),
     (Format::F32, 7, 0, 0, &[]),
+    (Format::F32, 0, usize::MAX / 4, 0, &[]),
     (Format::F32, 2, 3, 24, &[]),
     (Format::F32, 2, 3, 23, &["24 bytes", "not 23"]),
     (Format::F32, 2, 3, 25, &["24 bytes", "not 25"]),
@@ -32,8 +33,15 @@ fn sizes_are_checked_when_a_matrix_is_made() {
     for &(format, n_rows, n_cols, n_bytes, message) in SHAPES {
         let bytes = vec![0; n_bytes];
         let made = Matrix::new(format, n_rows, n_cols, &bytes);
-        let packed = PackedMatrix::from_vec(format, n_rows, n_cols, bytes.clone()).err();
-        assert_eq!(packed, made.err(), "{format}, {n_rows} x {n_cols}");
+        let owned = PackedMatrix::from_vec(format, n_rows, n_cols, bytes.clone()).err();
+        let mut arena = bytes.clone();
+        let packed = [
+            owned,
+            Matrix::pack_in_place(&Serial, format, n_rows, n_cols, &mut arena).err(),
+            Matrix::unpack_in_place(&Serial, format, n_rows, n_cols, &mut arena).err(),
+            Matrix::from_packed(format, n_rows, n_cols, &bytes).err(),
+        ];
+        assert_eq!(packed, [made.err(); 4], "{format}, {n_rows} x {n_cols}");
         match made {
             Ok(w) => {
                 assert!(message.is_empty(), "{w:?}");
@@ -45,6 +53,66 @@ fn sizes_are_checked_when_a_matrix_is_made() {
                 let text = error.to_string();
                 assert!(!message.is_empty(), "{text}");
                 assert!(message.iter().all(|part| text.contains(part)), "{text}");
+            }
+        }
+    }
+}
+
+/// Matrices one behind the other at odd addresses, packed by every pool.
+#[test]
+fn matrices_are_packed_where_they_are() {
+    for (name, pool) in pools() {
+        for format in Format::ALL {
+            let n_cols = 3 * format.block_len();
+            let (row_bytes, rows) = (format.row_bytes(n_cols).unwrap(), [0, 1, 16, 161, 40]);
+            let n_bytes = rows.iter().sum::<usize>() * row_bytes;
+            let before: Vec<u8> = (0..=n_bytes).map(|i| (i * i % 251) as u8).collect();
+            let mut arena = before.clone();
+            let (mut rest, mut rows_rest) = (&mut arena[1..], &before[1..]);
+            for n_rows in rows {
+                let (bytes, behind) = rest.split_at_mut(n_rows * row_bytes);
+                let (plain, plain_behind) = rows_rest.split_at(n_rows * row_bytes);
+                (rest, rows_rest) = (behind, plain_behind);
+                let context = format!("{format}, {n_rows} rows, {name}");
+                let owned = PackedMatrix::from_vec(*format, n_rows, n_cols, plain.into()).unwrap();
+                let packed = Matrix::pack_in_place(&*pool, *format, n_rows, n_cols, bytes).unwrap();
+                assert!(packed.bytes() == owned.as_matrix().bytes(), "{context}");
+                assert_eq!(packed.is_packed(), n_rows >= 16, "{context}");
+                let again = Matrix::from_packed(*format, n_rows, n_cols, bytes).unwrap();
+                assert_eq!(again.is_packed(), n_rows >= 16, "{context}");
+                let undone = Matrix::unpack_in_place(&*pool, *format, n_rows, n_cols, bytes);
+                assert!(undone.is_ok_and(|w| w.bytes() == plain && !w.is_packed()), "{context}");
+            }
+            assert!(arena == before, "{format}, {name}");
+        }
+    }
+}
+
+#[test]
+fn bytes_viewed_the_wrong_way_are_another_matrix() {
+    for format in Format::ALL {
+        let n_cols = 2 * format.block_len().max(4);
+        let values: Vec<f32> = (0..35 * n_cols).map(|i| (i * i % 97) as f32 - 48.0).collect();
+        let bytes = format.quantize(&values).unwrap();
+        let packed = PackedMatrix::from_vec(*format, 35, n_cols, bytes.clone()).unwrap();
+        let rows = Matrix::new(*format, 35, n_cols, &bytes).unwrap();
+        let mistaken = [
+            Matrix::from_packed(*format, 35, n_cols, &bytes).unwrap(),
+            Matrix::new(*format, 35, n_cols, packed.as_matrix().bytes()).unwrap(),
+        ];
+        let x: Vec<f32> = (0..n_cols).map(|i| i as f32 - 2.5).collect();
+        for kernels in Kernels::supported() {
+            let product = |w| {
+                let mut out = [0.0; 35];
+                kernels.matvec(w, &[(&x[..]).into()], &mut out);
+                out.map(f32::to_bits)
+            };
+            assert_eq!(product(packed.as_matrix()), product(rows), "{format}, {kernels:?}");
+            for w in mistaken {
+                // The last three rows are in no tile.
+                let (found, expected) = (product(w), product(rows));
+                assert_ne!(found[..32], expected[..32], "{format}, {kernels:?}");
+                assert_eq!(found[32..], expected[32..], "{format}, {kernels:?}");
             }
         }
     }

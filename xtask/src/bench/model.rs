@@ -1,5 +1,6 @@
 //! The model's file of a decode: what is asked of it, and whether it can be measured at all.
 
+use benches::gguf::MappedFile;
 use benches::model_suite::{self, ModelFacts, PROMPT};
 use benches::protocol::{ModelRequest, Suite};
 use benches::{Contender, Input};
@@ -21,11 +22,18 @@ pub(crate) struct Model {
 
 impl Model {
     /// The file that the options name, if they do. One that cannot be measured is a [`UsageError`].
+    #[expect(
+        unsafe_code,
+        reason = "a file is mapped, with the promise that the help asks of the user"
+    )]
     pub(crate) fn find(options: &BenchOptions) -> Result<Option<Self>, UsageError> {
         let Some(file) = &options.model else { return Ok(None) };
         let usual = if options.quick { QUICK_TOKENS } else { TOKENS };
         let n_tokens = options.tokens.map_or(usual, |tokens| tokens as usize);
-        let facts = model_suite::inspect(file, n_tokens).map_err(UsageError)?;
+        // SAFETY: the help of `--model` asks the user to leave the file as it is meanwhile.
+        let mapped = unsafe { MappedFile::open(file) };
+        let mapped = mapped.map_err(|error| UsageError(format!("{}: {error}", file.display())))?;
+        let facts = model_suite::inspect(mapped.bytes(), file, n_tokens).map_err(UsageError)?;
         let request = ModelRequest {
             file: file.clone(),
             activations: options.variants.input.unwrap_or(Input::Q8).into(),

@@ -65,6 +65,11 @@ const SHOWN: &[Shown] = &[
         metric: "of_ceiling",
         title: "decode: per cent of what the same threads can read",
     },
+    Shown {
+        suite: Suite::Decode,
+        metric: "packing_gain",
+        title: "decode: speed with packed matrices over that with rows (higher is better)",
+    },
 ];
 
 /// The metrics of a model's file, which stand in one table, and what they are called there. The first one is what the others
@@ -79,6 +84,7 @@ const OF_MODEL: &[(&str, &str)] = &[
     ("dispatch_share", "in dispatches"),
     ("attention_share", "in attention"),
     ("rest_share", "in the rest"),
+    ("packing_gain", "speed over that with rows"),
 ];
 
 /// Whether a metric is one of those shown.

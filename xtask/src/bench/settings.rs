@@ -108,7 +108,7 @@ impl Settings {
         keep_fitting(
             &mut tasks,
             machine::available_memory(),
-            n_arenas(&backends, &options.variants),
+            |suite| n_arenas(suite, &backends, &options.variants),
             &mut notes,
         );
         if options.disturb > 0 {
@@ -160,9 +160,12 @@ impl Settings {
     pub(crate) fn request(&self, task: Task, contender: Contender) -> Request {
         let variants = match task.suite {
             Suite::Matvec => self.variants.matvec(self.quick, &self.backends()),
-            Suite::Dispatch | Suite::Decode | Suite::Model => {
-                Variants { formats: vec![task.format], ..Variants::default() }
-            }
+            Suite::Dispatch => Variants::default(),
+            Suite::Decode | Suite::Model => Variants {
+                formats: vec![task.format],
+                packed: self.variants.packed,
+                ..Variants::default()
+            },
         };
         Request {
             suite: task.suite,
@@ -199,12 +202,13 @@ fn tasks(
 ) -> Vec<Task> {
     let usual_set = if quick { 512 * MIB } else { 1024 * MIB };
     let working_set = variants.working_set.unwrap_or(usual_set);
+    let usual_ms = if quick { 300 } else { 600 };
     let mut tasks = Vec::new();
     for &suite in suites {
         let budget_ms = match (suite, quick) {
             (Suite::Matvec, _) => matvec_ms(quick, variants),
-            (_, true) => 300,
-            (_, false) => 600,
+            (Suite::Decode, _) if variants.packed => 2 * usual_ms,
+            _ => usual_ms,
         };
         let task = |shape, format| Task { suite, shape, format, budget_ms, working_set };
         match suite {
@@ -227,21 +231,22 @@ fn matvec_ms(quick: bool, options: &VariantOptions) -> u64 {
     each * formats.len() as u64 * ways.max(2) as u64 / 2
 }
 
-/// How often a matvec process may hold its weights: packed tiles are copies, and candle makes two of its own.
-fn n_arenas(backends: &[Backend], variants: &VariantOptions) -> usize {
-    1 + usize::from(variants.packed) + 2 * usize::from(backends.contains(&Backend::Candle))
+/// How often a process may hold its weights: packed ones are copies, and candle makes two of its own.
+fn n_arenas(suite: Suite, backends: &[Backend], variants: &VariantOptions) -> usize {
+    let has_candle = suite == Suite::Matvec && backends.contains(&Backend::Candle);
+    1 + usize::from(variants.packed) + 2 * usize::from(has_candle)
 }
 
 /// Leaves tasks out that need more memory than there is, with a note.
 fn keep_fitting(
     tasks: &mut Vec<Task>,
     memory: Option<usize>,
-    n_arenas: usize,
+    n_arenas: impl Fn(Suite) -> usize,
     notes: &mut Vec<String>,
 ) {
     let Some(memory) = memory else { return };
     tasks.retain(|task| {
-        let needed = if task.suite == Suite::Matvec { n_arenas } else { 1 } * task.weights();
+        let needed = n_arenas(task.suite) * task.weights();
         let fits = needed <= memory / 10 * 9;
         if !fits {
             notes.push(format!(
@@ -305,20 +310,25 @@ mod tests {
     #[test]
     fn a_shape_that_does_not_fit_is_left_out_with_a_note() {
         let mut notes = Vec::new();
-        let mut tasks = tasks(&[Suite::Decode], ModelShape::ALL, false, &VariantOptions::default());
-        keep_fitting(&mut tasks, Some(2048 * MIB), 1, &mut notes);
+        let options = VariantOptions::default();
+        let copies = |suite| n_arenas(suite, &[Backend::Epoch], &options);
+        let packed = VariantOptions { packed: true, ..options.clone() };
+        let packed = |suite| n_arenas(suite, &[Backend::Epoch], &packed);
+        let mut tasks = tasks(&[Suite::Decode], ModelShape::ALL, false, &options);
+        keep_fitting(&mut tasks, Some(2048 * MIB), copies, &mut notes);
         let shapes: Vec<&str> = tasks.iter().map(|task| task.shape.name).collect();
         assert_eq!(shapes, ["SmolLM2-135M"]);
         assert_eq!(notes.len(), 2);
         assert!(notes[1].contains("Llama-3.2-1B"), "{notes:?}");
-        let mut matvec =
-            super::tasks(&[Suite::Matvec], ModelShape::ALL, false, &VariantOptions::default());
-        keep_fitting(&mut matvec, Some(2048 * MIB), 1, &mut notes);
+        keep_fitting(&mut tasks, Some(1100 * MIB), packed, &mut notes);
+        assert!(tasks.is_empty() && notes.len() == 3, "{notes:?}");
+        let mut matvec = super::tasks(&[Suite::Matvec], ModelShape::ALL, false, &options);
+        keep_fitting(&mut matvec, Some(2048 * MIB), copies, &mut notes);
         assert_eq!(matvec.len(), 1);
-        keep_fitting(&mut matvec, Some(2048 * MIB), 2, &mut notes);
+        keep_fitting(&mut matvec, Some(2048 * MIB), packed, &mut notes);
         assert_eq!(
             (matvec.len(), notes.len()),
-            (0, 3),
+            (0, 4),
             "a copy of 1 GiB leaves nothing of 2 GiB free"
         );
     }

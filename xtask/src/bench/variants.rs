@@ -1,4 +1,4 @@
-//! Which weights are multiplied, and in which ways: the options of the matvec and decode suites.
+//! Which weights are multiplied, and in which ways: the options of the suites with weights.
 
 use benches::protocol::Suite;
 use benches::{Backend, Input, Variants};
@@ -32,7 +32,8 @@ pub(crate) struct VariantOptions {
     /// Matvec and --model: what weights in blocks are multiplied with: q8 (blocks of integers, the default) or f32.
     #[arg(long, value_name = "INPUT")]
     pub(crate) input: Option<Input>,
-    /// Matvec: measure packed tiles beside the rows as they are.
+    /// Measure packed matrices (`Matrix::pack_in_place`), which are copies in memory of their own, beside the rows as they are: in
+    /// matvec, in decode, and with --model.
     #[arg(long)]
     pub(crate) packed: bool,
     /// Matvec: bytes of weights to go round in, such as 512K, 64M or 2G. By default 512M if quick, else 1G.

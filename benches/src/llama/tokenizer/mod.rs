@@ -1,12 +1,14 @@
 //! Text to tokens and back, by the vocabulary of the file: byte-level BPE as of GPT-2.
 
 mod bytes;
+mod marks;
 mod merge;
 mod special;
 mod split;
 mod stream;
 mod vocabulary;
 
+use self::marks::Marks;
 use self::merge::{Merges, NO_TOKEN, merge};
 use self::special::SpecialTokens;
 use self::split::Splitter;
@@ -29,6 +31,7 @@ pub struct Tokenizer {
     user_defined: SpecialTokens,
     /// Those and the control tokens.
     special: SpecialTokens,
+    marks: Marks,
 }
 
 impl Tokenizer {
@@ -37,7 +40,8 @@ impl Tokenizer {
     /// # Errors
     ///
     /// A key is missing or of a wrong type, the vocabulary is of another kind than `gpt2`, its rules for splitting text are
-    /// neither `smollm` nor `gpt-2`, or a merge is not of tokens.
+    /// neither `smollm` nor `gpt-2`, a merge is not of tokens, or the file wants texts to begin or end with a token that it does
+    /// not name.
     pub fn from_gguf(gguf: &Gguf<'_>) -> Result<Self, ModelError> {
         let (model, pre) = ("tokenizer.ggml.model", "tokenizer.ggml.pre");
         let unsupported =
@@ -59,6 +63,7 @@ impl Tokenizer {
             splitter,
             user_defined: special_tokens(&vocabulary, false)?,
             special: special_tokens(&vocabulary, true)?,
+            marks: Marks::from_gguf(gguf, vocabulary.len())?,
             vocabulary,
         })
     }
@@ -76,6 +81,20 @@ impl Tokenizer {
     /// The tokens of a text in which `<|im_end|>` and its like are control tokens.
     pub fn encode_with_control(&self, text: &str) -> Vec<u32> {
         self.encode_around(text, &self.special)
+    }
+
+    /// The tokens of a text that stands alone: `tokens` with what the file wants at its beginning (`tokenizer.ggml.add_bos_token`)
+    /// and at its end (`tokenizer.ggml.add_eos_token`), which is nothing if the file does not say so. What stands there
+    /// already does not come twice.
+    pub fn mark_text(&self, mut tokens: Vec<u32>) -> Vec<u32> {
+        self.marks.begin(&mut tokens);
+        self.marks.end(&mut tokens);
+        tokens
+    }
+
+    /// The same for the beginning of a text whose end is still to come.
+    pub(super) fn mark_beginning(&self, tokens: &mut Vec<u32>) {
+        self.marks.begin(tokens);
     }
 
     fn encode_around(&self, text: &str, special: &SpecialTokens) -> Vec<u32> {

@@ -7,12 +7,46 @@
 //!
 //! To Rust, a thread with another environment than the default one is already outside of what the language promises of floats. This
 //! cannot mend what the host has left; it makes sure that nothing of ours is computed there: the work is in functions that are not
-//! inlined, behind the call that sets the register.
+//! inlined, behind the call that sets the register. Closures of others go through [`with_default_floats`].
 //!
 //! Costs one read of a control register where nothing has to change. Targets without such a register, or
 //! where this crate does not know it, have the environment they have.
 
-use std::marker::PhantomData;
+use std::{hint::black_box, marker::PhantomData};
+
+/// Calls `f` under the default floating-point environment, whatever the calling thread has set.
+///
+/// That is: results are rounded to nearest even, subnormals are kept, exceptions are masked. What the thread had is put back when
+/// `f` returns or unwinds. If it had the default already, nothing is written, and changes that `f` makes stay.
+///
+/// [`matvec`](crate::matvec) and the loops of this crate do this by themselves; this is for the arithmetic between them, of
+/// an engine that has to give the same bits on a thread of a host that flushes subnormals. Only what `f` computes on the calling
+/// thread is covered: what it hands to a pool runs in the environment of the pool's threads.
+///
+/// It costs one read of a control register where nothing has to change. On targets other than x86-64 and aarch64 `f` runs in the
+/// environment that the thread has.
+///
+/// # Examples
+///
+/// ```
+/// let x = [1.0_f32, 3.0];
+/// // Rounded up, even on a thread that rounds towards zero.
+/// let third = rowpar::with_default_floats(|| x[0] / x[1]);
+/// assert_eq!(third.to_bits(), 0x3eaa_aaab);
+/// ```
+pub fn with_default_floats<R>(f: impl FnOnce() -> R) -> R {
+    let env = DefaultFpEnv::enter();
+    // To the compiler, arithmetic has nothing to do with a control register. What `f` works on and what it returns are therefore
+    // hidden from it between the two writes, so that neither is computed on another side of them.
+    let result = black_box(call(black_box(f)));
+    drop(env);
+    result
+}
+
+#[inline(never)]
+fn call<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
 
 /// Keeps the calling thread in the default environment while it lives.
 #[derive(Debug)]

@@ -39,6 +39,7 @@ mod x86;
 
 pub(crate) use self::{fp_env::DefaultFpEnv, source::TILE_ROWS, table::RowRange};
 pub use self::{
+    fp_env::with_default_floats,
     isa::{ISA_VARIABLE, Isa, ParseIsaError},
     read::ReadPattern,
 };

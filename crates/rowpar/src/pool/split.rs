@@ -3,13 +3,14 @@
 use std::{marker::PhantomData, ops::Range, slice};
 
 use super::cut::Cut;
-use crate::RowPool;
+use crate::{RowPool, with_default_floats};
 
 /// Calls `f` with disjoint ranges of rows and with the elements of `out` that belong to them.
 ///
 /// A row is one element of `out`. Ranges cover `0..out.len()`, each row once; their starts are multiples of
 /// `grain` (0 means 1). This is [`RowPool::for_each_range`] for a closure that writes its rows, and needs no
-/// unsafe code from the caller. It always goes to the pool, however little there is to do.
+/// unsafe code from the caller. It always goes to the pool, however little there is to do. Every call is under the default
+/// floating-point environment, as by [`with_default_floats`].
 ///
 /// # Examples
 ///
@@ -46,7 +47,7 @@ pub(crate) fn for_each_chunk_range<T: Send>(
             // SAFETY: by P1 no other call has a row of this range, and `cells` is borrowed by nothing else;
             // by P2 the call ends before `for_each_range` does, and so before the borrow of `out`.
             let part = unsafe { cells.get(rows.start * row_len..rows.end * row_len) };
-            f(rows, part);
+            with_default_floats(|| f(rows, part));
         }
     });
 }
