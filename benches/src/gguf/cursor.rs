@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::error::{Fault, Problem, beginning};
+use super::error::{Fault, Problem, excerpt};
 
 /// Reads forward. No read goes beyond the end, and a failed one says where it was tried.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
         let name = self.string()?;
         let fault = |problem| Fault { problem, offset: start };
         if name.len() > max_len {
-            let (len, begins) = (name.len() as u64, beginning(name));
+            let (len, begins) = (name.len() as u64, excerpt(name));
             return Err(fault(Problem::NameTooLong { len, max_len: max_len as u64, begins }));
         }
         str::from_utf8(name).map_err(|_| fault(Problem::NotUtf8))

@@ -179,7 +179,7 @@ impl<'a> Gguf<'a> {
             }
             if let Some(last) = last.filter(|last| last.offset + last.bytes.len() > tensor.offset) {
                 return Err(GgufError {
-                    problem: Problem::Overlap(excerpt(last.name)),
+                    problem: Problem::Overlap(excerpt(last.name.as_bytes())),
                     offset: at as u64,
                     item: Item::tensor(tensor.name),
                 });
