@@ -95,7 +95,7 @@ impl MatvecSuite {
     ///
     /// # Errors
     ///
-    /// As [`measure`](Self::measure); the library cannot be set up, or refuses the weights.
+    /// As [`measure`](Self::measure); the library cannot be set up, refuses the weights, or fails.
     pub fn measure_library(
         &self,
         open: impl FnOnce() -> Result<Box<dyn Library>, PoolError>,
@@ -109,7 +109,7 @@ impl MatvecSuite {
         let library = open()?;
         for (stream, reads) in streams.iter().zip(reads) {
             let mut product = library.load(stream.weights)?;
-            let rates = stream.measure_product(&mut *product, reads, budget / 2);
+            let rates = stream.measure_product(&mut *product, reads, budget / 2)?;
             report.measurements.extend(rates.measurements(&stream.name));
         }
         Ok(report)
@@ -271,10 +271,10 @@ impl Stream<'_> {
         product: &mut dyn Product,
         reads: Reads,
         budget: Duration,
-    ) -> Rates<'_> {
+    ) -> Result<Rates<'_>, PoolError> {
         let (mut operands, mut track) = (Operands::new(self), self.track());
         // Whatever the library puts off to the first product of a matrix is none of our time.
-        (0..self.weights.n_copies()).for_each(|copy| operands.multiply(product, copy, 1));
+        (0..self.weights.n_copies()).try_for_each(|copy| operands.multiply(product, copy, 1))?;
         let mut passes = vec![Vec::new(); self.ways.len()];
         let start = Instant::now();
         for turn in 0.. {
@@ -282,16 +282,18 @@ impl Stream<'_> {
                 break;
             }
             for kind in (0..self.ways.len()).map(|kind| (turn + kind) % self.ways.len()) {
-                let copies = track.next_copies(PASS_BYTES);
+                let mut copies = track.next_copies(PASS_BYTES);
                 let n_bytes = copies.len() * self.weights.copy_bytes();
                 let batch = self.ways[kind].batch;
+                let mut outcome = Ok(());
                 let ns = time_ns(|| {
-                    copies.for_each(|copy| operands.multiply(product, copy, batch));
+                    outcome = copies.try_for_each(|copy| operands.multiply(product, copy, batch));
                 });
+                outcome?;
                 passes[kind].push(n_bytes as f64 / ns);
             }
         }
-        Rates { ways: &self.ways, passes, reads }
+        Ok(Rates { ways: &self.ways, passes, reads })
     }
 
     /// A packed copy of each matrix, made by all threads, if a way asks for them.
@@ -350,9 +352,14 @@ impl Operands {
         (x, &mut self.out[..batch * self.n_rows])
     }
 
-    fn multiply(&mut self, product: &mut dyn Product, copy: usize, batch: usize) {
+    fn multiply(
+        &mut self,
+        product: &mut dyn Product,
+        copy: usize,
+        batch: usize,
+    ) -> Result<(), PoolError> {
         let (x, out) = (&self.x[..batch * self.n_cols], &mut self.out[..batch * self.n_rows]);
-        product.multiply(copy, x, batch, black_box(out));
+        product.multiply(copy, x, batch, black_box(out))
     }
 }
 
