@@ -50,7 +50,14 @@ pub struct MatvecSuite {
 }
 
 impl MatvecSuite {
-    /// Allocates and fills an arena of `working_set` bytes, or of a few rows if that is more.
+    /// Bytes of the smallest arena: a few rows of the widest matrix.
+    pub fn least_working_set(shape: ModelShape) -> usize {
+        let few_rows = |matrix: &MatrixShape| matrix.n_rows.min(MIN_ROWS) * matrix.n_cols;
+        let n_floats = shape.fused().iter().map(few_rows).max().unwrap_or(0);
+        n_floats * size_of::<f32>()
+    }
+
+    /// Allocates and fills an arena of `working_set` bytes, or of the [least](Self::least_working_set) if that is more.
     ///
     /// # Errors
     ///
@@ -65,9 +72,8 @@ impl MatvecSuite {
         if variants.batches.contains(&0) {
             return Err("a batch has at least 1 input".into());
         }
-        let few_rows = |matrix: &MatrixShape| matrix.n_rows.min(MIN_ROWS) * matrix.n_cols;
-        let least = shape.fused().iter().map(few_rows).max().unwrap_or(0);
-        let mut arena = vec![0.0; least.max(working_set / size_of::<f32>())];
+        let n_bytes = working_set.max(Self::least_working_set(shape));
+        let mut arena = vec![0.0; n_bytes / size_of::<f32>()];
         fill_noise(&mut arena, 0x7765_6967_6874, n_threads);
         Ok(Self { shape, variants, kernels, n_threads, arena })
     }
