@@ -87,7 +87,17 @@ pub trait Library {
 pub trait Product {
     /// Multiplies the matrix of that number with each of `n_inputs` inputs that follow each other in `x`; the outputs follow
     /// each other in `out`.
-    fn multiply(&mut self, copy: usize, x: &[f32], n_inputs: usize, out: &mut [f32]);
+    ///
+    /// # Errors
+    ///
+    /// The library cannot count so many inputs, or fails.
+    fn multiply(
+        &mut self,
+        copy: usize,
+        x: &[f32],
+        n_inputs: usize,
+        out: &mut [f32],
+    ) -> Result<(), PoolError>;
 }
 
 #[cfg(test)]

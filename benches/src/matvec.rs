@@ -50,7 +50,14 @@ pub struct MatvecSuite {
 }
 
 impl MatvecSuite {
-    /// Allocates and fills an arena of `working_set` bytes, or of a few rows if that is more.
+    /// Bytes of the smallest arena: a few rows of the widest matrix.
+    pub fn least_working_set(shape: ModelShape) -> usize {
+        let few_rows = |matrix: &MatrixShape| matrix.n_rows.min(MIN_ROWS) * matrix.n_cols;
+        let n_floats = shape.fused().iter().map(few_rows).max().unwrap_or(0);
+        n_floats * size_of::<f32>()
+    }
+
+    /// Allocates and fills an arena of `working_set` bytes, or of the [least](Self::least_working_set) if that is more.
     ///
     /// # Errors
     ///
@@ -65,9 +72,8 @@ impl MatvecSuite {
         if variants.batches.contains(&0) {
             return Err("a batch has at least 1 input".into());
         }
-        let few_rows = |matrix: &MatrixShape| matrix.n_rows.min(MIN_ROWS) * matrix.n_cols;
-        let least = shape.fused().iter().map(few_rows).max().unwrap_or(0);
-        let mut arena = vec![0.0; least.max(working_set / size_of::<f32>())];
+        let n_bytes = working_set.max(Self::least_working_set(shape));
+        let mut arena = vec![0.0; n_bytes / size_of::<f32>()];
         fill_noise(&mut arena, 0x7765_6967_6874, n_threads);
         Ok(Self { shape, variants, kernels, n_threads, arena })
     }
@@ -95,7 +101,7 @@ impl MatvecSuite {
     ///
     /// # Errors
     ///
-    /// As [`measure`](Self::measure); the library cannot be set up, or refuses the weights.
+    /// As [`measure`](Self::measure); the library cannot be set up, refuses the weights, or fails.
     pub fn measure_library(
         &self,
         open: impl FnOnce() -> Result<Box<dyn Library>, PoolError>,
@@ -109,7 +115,7 @@ impl MatvecSuite {
         let library = open()?;
         for (stream, ceilings) in streams.iter().zip(ceilings) {
             let mut product = library.load(stream.weights)?;
-            let rates = stream.measure_product(&mut *product, ceilings, budget / 2);
+            let rates = stream.measure_product(&mut *product, ceilings, budget / 2)?;
             report.measurements.extend(rates.measurements(&stream.name));
         }
         Ok(report)
@@ -292,10 +298,10 @@ impl Stream<'_> {
         product: &mut dyn Product,
         ceilings: Ceilings,
         budget: Duration,
-    ) -> Rates<'_> {
+    ) -> Result<Rates<'_>, PoolError> {
         let (mut operands, mut track) = (Operands::new(self), self.track());
         // Whatever the library puts off to the first product of a matrix is none of our time.
-        (0..self.weights.n_copies()).for_each(|copy| operands.multiply(product, copy, 1));
+        (0..self.weights.n_copies()).try_for_each(|copy| operands.multiply(product, copy, 1))?;
         let mut passes = vec![Vec::new(); self.ways.len()];
         let start = Instant::now();
         for turn in 0.. {
@@ -303,16 +309,18 @@ impl Stream<'_> {
                 break;
             }
             for kind in (0..self.ways.len()).map(|kind| (turn + kind) % self.ways.len()) {
-                let copies = track.next_copies(PASS_BYTES);
+                let mut copies = track.next_copies(PASS_BYTES);
                 let n_bytes = copies.len() * self.weights.copy_bytes();
                 let batch = self.ways[kind].batch;
+                let mut outcome = Ok(());
                 let ns = time_ns(|| {
-                    copies.for_each(|copy| operands.multiply(product, copy, batch));
+                    outcome = copies.try_for_each(|copy| operands.multiply(product, copy, batch));
                 });
+                outcome?;
                 passes[kind].push(n_bytes as f64 / ns);
             }
         }
-        Rates { ways: &self.ways, passes, ceilings }
+        Ok(Rates { ways: &self.ways, passes, ceilings })
     }
 
     /// A packed copy of each matrix, made by all threads, if a way asks for them.
@@ -371,9 +379,14 @@ impl Operands {
         (x, &mut self.out[..batch * self.n_rows])
     }
 
-    fn multiply(&mut self, product: &mut dyn Product, copy: usize, batch: usize) {
+    fn multiply(
+        &mut self,
+        product: &mut dyn Product,
+        copy: usize,
+        batch: usize,
+    ) -> Result<(), PoolError> {
         let (x, out) = (&self.x[..batch * self.n_cols], &mut self.out[..batch * self.n_rows]);
-        product.multiply(copy, x, batch, black_box(out));
+        product.multiply(copy, x, batch, black_box(out))
     }
 }
 

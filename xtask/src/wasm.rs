@@ -19,13 +19,24 @@ const RUSTFLAGS: &str = "-C target-feature=+simd128 -C link-self-contained=no -L
                          -C link-arg=/usr/lib/wasm32-wasi/crt1-command.o \
                          -C link-arg=--unresolved-symbols=ignore-all";
 
-/// The tests of results.
-const TESTS: &[&str] = &["formats", "half_precision", "matvec"];
+/// The tests of results, and of the bits that all instruction sets share. `fp_environment` is not among them, as WebAssembly has no
+/// rounding modes and flushes nothing.
+const TESTS: &[&str] = &[
+    "adversarial",
+    "formats",
+    "gguf_blocks",
+    "golden",
+    "half_precision",
+    "matvec",
+    "oracle",
+    "quantizers",
+];
 
 /// Tests that need threads, or a panic that can be caught.
 const SKIPPED: &[&str] = &[
     "on_every_pool",
     "every_pool_and_packing",
+    "every_pool_has_the_golden_bits",
     "matrices_above_the_threshold_take_the_pool",
     "products_of_all_formats_share_a_dispatch",
     "wrong_lengths_panic_with_both_numbers",

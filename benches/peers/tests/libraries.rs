@@ -51,7 +51,7 @@ fn check(backend: Backend, format: Format) {
         let x = data::uniform(n_inputs * N_COLS, 4, 1.0, 1);
         for copy in [0, 2] {
             let mut out = vec![f32::NAN; n_inputs * N_ROWS];
-            product.multiply(copy, &x, n_inputs, &mut out);
+            product.multiply(copy, &x, n_inputs, &mut out).unwrap();
             let w = Matrix::new(format, N_ROWS, N_COLS, weights.bytes(copy)).unwrap();
             let what = format!("{backend}, {format}, {n_inputs} inputs");
             for (x, out) in x.chunks(N_COLS).zip(out.chunks(N_ROWS)) {

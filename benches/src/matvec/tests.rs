@@ -92,10 +92,17 @@ impl Library for Noting {
 }
 
 impl Product for Loaded<'_> {
-    fn multiply(&mut self, copy: usize, x: &[f32], n_inputs: usize, out: &mut [f32]) {
+    fn multiply(
+        &mut self,
+        copy: usize,
+        x: &[f32],
+        n_inputs: usize,
+        out: &mut [f32],
+    ) -> Result<(), PoolError> {
         assert_eq!(x.len(), n_inputs * self.1.n_cols);
         assert_eq!(out.len(), n_inputs * self.1.n_rows);
         self.0.0.lock().unwrap().push((self.1.n_rows, self.1.n_cols, copy, n_inputs));
+        Ok(())
     }
 }
 

@@ -12,6 +12,20 @@ pub(crate) fn quantity(value: f64, unit: &str) -> String {
     format!("{} {unit}", digits(value)).trim_end().to_owned()
 }
 
+/// A size in bytes, in the largest binary unit of which it is one at least.
+pub(crate) fn bytes(n_bytes: usize) -> String {
+    let (shift, name) = match n_bytes.checked_ilog2().unwrap_or(0) {
+        0..10 => return format!("{n_bytes} bytes"),
+        10..20 => (10, "KiB"),
+        20..30 => (20, "MiB"),
+        _ => (30, "GiB"),
+    };
+    match n_bytes.is_multiple_of(1 << shift) {
+        true => format!("{} {name}", n_bytes >> shift),
+        false => format!("{} {name}", digits(n_bytes as f64 / (1_u64 << shift) as f64)),
+    }
+}
+
 /// A number in as little room as two digits need.
 pub(crate) fn short(value: f64) -> String {
     if value.abs() < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
@@ -54,6 +68,24 @@ mod tests {
         ];
         for (value, unit, expected) in cases {
             assert_eq!(quantity(value, unit), expected);
+        }
+    }
+
+    #[test]
+    fn sizes_have_a_unit_that_shows_them() {
+        let cases = [
+            (0, "0 bytes"),
+            (128, "128 bytes"),
+            (1023, "1023 bytes"),
+            (1024, "1 KiB"),
+            (98_304, "96 KiB"),
+            (100_000, "97.7 KiB"),
+            (512 << 20, "512 MiB"),
+            (1 << 30, "1 GiB"),
+            (3 << 29, "1.50 GiB"),
+        ];
+        for (n_bytes, expected) in cases {
+            assert_eq!(bytes(n_bytes), expected);
         }
     }
 

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::ensure;
+use benches::matvec::MatvecSuite;
 use benches::protocol::{ModelRequest, Request, Suite};
 use benches::{Backend, Contender, ModelShape, Variants};
 use rowpar::Format;
 
+use super::format::bytes;
 use super::machine;
 use super::model::{self, Model};
 use super::results::Results;
@@ -105,6 +107,7 @@ impl Settings {
             let of_file = tasks.iter_mut().filter(|task| task.suite == Suite::Model);
             of_file.for_each(|task| task.working_set = model.facts.bytes_per_token);
         }
+        check_working_sets(&tasks)?;
         keep_fitting(
             &mut tasks,
             machine::available_memory(),
@@ -141,12 +144,12 @@ impl Settings {
     pub(crate) fn cache_notes(&self, last_level_cache_mib: Option<f64>) -> Vec<String> {
         let Some(cache) = last_level_cache_mib else { return Vec::new() };
         let weights = self.tasks.iter().filter(|task| task.suite != Suite::Dispatch);
-        let small = weights.filter(|task| ((task.weights() / MIB) as f64) < 2.0 * cache);
+        let small = weights.filter(|task| (task.weights() as f64) < 2.0 * cache * MIB as f64);
         let note = |task: &Task| {
             format!(
-                "{task} goes round in {} MiB of weights beside a last-level cache of {cache} MiB: part of them may be \
+                "{task} goes round in {} of weights beside a last-level cache of {cache} MiB: part of them may be \
                  read from the cache",
-                task.weights() / MIB
+                bytes(task.weights())
             )
         };
         small.map(note).collect()
@@ -250,9 +253,9 @@ fn keep_fitting(
         let fits = needed <= memory / 10 * 9;
         if !fits {
             notes.push(format!(
-                "{task} was left out: it needs {} MiB of memory and {} MiB are free",
-                needed / MIB,
-                memory / MIB
+                "{task} was left out: it needs {} of memory and {} are free",
+                bytes(needed),
+                bytes(memory)
             ));
         }
         fits
@@ -279,6 +282,22 @@ pub(crate) fn unique<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
         }
     }
     kept
+}
+
+/// A working set that has no room for a few rows of each matrix would be a larger one.
+fn check_working_sets(tasks: &[Task]) -> Result<(), UsageError> {
+    for task in tasks.iter().filter(|task| task.suite == Suite::Matvec) {
+        let least = MatvecSuite::least_working_set(task.shape);
+        if task.working_set < least {
+            return Err(UsageError(format!(
+                "--working-set of {} is too small: a few rows of every matrix of {} take {}",
+                bytes(task.working_set),
+                task.shape,
+                bytes(least)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Some systems cannot bind threads.
@@ -343,6 +362,16 @@ mod tests {
         let tasks = tasks(Suite::ALL, ModelShape::ALL, false, &VariantOptions::default());
         let count = |suite| tasks.iter().filter(|task| task.suite == suite).count();
         assert_eq!(Suite::ALL.iter().map(|&suite| count(suite)).collect::<Vec<_>>(), [1, 1, 3]);
+    }
+
+    #[test]
+    fn a_working_set_of_less_than_some_rows_is_a_usage_error() {
+        let least = MatvecSuite::least_working_set(ModelShape::ALL[0]);
+        for (bytes, fits) in [(128, false), (least - 1, false), (least, true)] {
+            let variants = VariantOptions { working_set: Some(bytes), ..VariantOptions::default() };
+            let tasks = tasks(Suite::ALL, ModelShape::ALL, true, &variants);
+            assert_eq!(check_working_sets(&tasks).is_ok(), fits, "{bytes}");
+        }
     }
 
     #[test]

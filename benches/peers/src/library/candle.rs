@@ -55,14 +55,21 @@ impl Loaded {
 }
 
 impl Product for Loaded {
-    fn multiply(&mut self, copy: usize, x: &[f32], n_inputs: usize, out: &mut [f32]) {
+    fn multiply(
+        &mut self,
+        copy: usize,
+        x: &[f32],
+        n_inputs: usize,
+        out: &mut [f32],
+    ) -> Result<(), PoolError> {
         assert_eq!(out.len(), n_inputs * self.n_rows);
-        let product = self.product(copy, x, n_inputs).expect("a product of these shapes");
+        let product = self.product(copy, x, n_inputs)?;
         let (storage, layout) = product.storage_and_layout();
         match &*storage {
             Storage::Cpu(values) => {
-                let values = values.as_slice::<f32>().expect("floats");
+                let values = values.as_slice::<f32>()?;
                 out.copy_from_slice(&values[layout.start_offset()..][..out.len()]);
+                Ok(())
             }
             _ => unreachable!("the product of tensors of the CPU is one"),
         }

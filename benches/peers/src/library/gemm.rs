@@ -33,7 +33,13 @@ impl Library for Gemm {
 }
 
 impl Product for Loaded<'_> {
-    fn multiply(&mut self, copy: usize, x: &[f32], n_inputs: usize, out: &mut [f32]) {
+    fn multiply(
+        &mut self,
+        copy: usize,
+        x: &[f32],
+        n_inputs: usize,
+        out: &mut [f32],
+    ) -> Result<(), PoolError> {
         let (n_rows, n_cols) = (self.weights.n_rows, self.weights.n_cols);
         let Operands { w, x, out } = Operands::new(self.weights, copy, x, n_inputs, out);
         let (w, x, out) = (w.as_ptr(), x.as_ptr(), out.as_mut_ptr());
@@ -63,5 +69,6 @@ impl Product for Loaded<'_> {
                 self.parallelism,
             );
         }
+        Ok(())
     }
 }

@@ -26,7 +26,13 @@ impl Library for Matrixmultiply {
 }
 
 impl Product for Loaded<'_> {
-    fn multiply(&mut self, copy: usize, x: &[f32], n_inputs: usize, out: &mut [f32]) {
+    fn multiply(
+        &mut self,
+        copy: usize,
+        x: &[f32],
+        n_inputs: usize,
+        out: &mut [f32],
+    ) -> Result<(), PoolError> {
         let (n_rows, n_cols) = (self.0.n_rows, self.0.n_cols);
         let Operands { w, x, out } = Operands::new(self.0, copy, x, n_inputs, out);
         let (w, x, out) = (w.as_ptr(), x.as_ptr(), out.as_mut_ptr());
@@ -38,5 +44,6 @@ impl Product for Loaded<'_> {
                 n_rows, n_cols, n_inputs, 1.0, w, row, 1, x, 1, row, 0.0, out, 1, column,
             );
         }
+        Ok(())
     }
 }

@@ -28,7 +28,11 @@ unsafe extern "C" {
 
 pub(super) struct Openblas;
 
-struct Loaded<'a>(Weights<'a>);
+struct Loaded<'a> {
+    weights: Weights<'a>,
+    n_rows: c_int,
+    n_cols: c_int,
+}
 
 impl Openblas {
     pub(super) fn new(n_threads: usize) -> Result<Self, PoolError> {
@@ -41,24 +45,30 @@ impl Openblas {
 
 impl Library for Openblas {
     fn load<'a>(&'a self, weights: Weights<'a>) -> Result<Box<dyn Product + 'a>, PoolError> {
-        c_int::try_from(weights.n_rows)?;
-        c_int::try_from(weights.n_cols)?;
-        Ok(Box::new(Loaded(weights)))
+        let (n_rows, n_cols) = (weights.n_rows.try_into()?, weights.n_cols.try_into()?);
+        Ok(Box::new(Loaded { weights, n_rows, n_cols }))
     }
 }
 
 impl Product for Loaded<'_> {
-    fn multiply(&mut self, copy: usize, x: &[f32], n_inputs: usize, out: &mut [f32]) {
-        let Operands { w, x, out } = Operands::new(self.0, copy, x, n_inputs, out);
-        let int = |n: usize| c_int::try_from(n).expect("checked by `load`");
-        let (n_rows, n_cols) = (int(self.0.n_rows), int(self.0.n_cols));
+    fn multiply(
+        &mut self,
+        copy: usize,
+        x: &[f32],
+        n_inputs: usize,
+        out: &mut [f32],
+    ) -> Result<(), PoolError> {
+        let Self { weights, n_rows, n_cols } = *self;
+        let Operands { w, x, out } = Operands::new(weights, copy, x, n_inputs, out);
+        let n_inputs = c_int::try_from(n_inputs)?;
         let (w, x, out) = (w.as_ptr(), x.as_ptr(), out.as_mut_ptr());
         if n_inputs == 1 {
             // SAFETY: L1: a matrix, one input and one output of these lengths, of which the output is ours alone.
             unsafe { peer_openblas_sgemv(n_rows, n_cols, w, x, out) }
         } else {
             // SAFETY: L1: the same with as many inputs and outputs as there are said to be.
-            unsafe { peer_openblas_sgemm(n_rows, n_cols, int(n_inputs), w, x, out) }
+            unsafe { peer_openblas_sgemm(n_rows, n_cols, n_inputs, w, x, out) }
         }
+        Ok(())
     }
 }

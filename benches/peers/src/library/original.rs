@@ -32,7 +32,13 @@ impl Library for OriginalMatvec {
 }
 
 impl Product for Loaded<'_> {
-    fn multiply(&mut self, copy: usize, x: &[f32], n_inputs: usize, out: &mut [f32]) {
+    fn multiply(
+        &mut self,
+        copy: usize,
+        x: &[f32],
+        n_inputs: usize,
+        out: &mut [f32],
+    ) -> Result<(), PoolError> {
         let (n_rows, n_cols) = (self.weights.n_rows, self.weights.n_cols);
         let Operands { w, x, out } = Operands::new(self.weights, copy, x, n_inputs, out);
         for (x, out) in x.chunks(2 * n_cols).zip(out.chunks_mut(2 * n_rows)) {
@@ -43,5 +49,6 @@ impl Product for Loaded<'_> {
                 pool::matvec_rows2(self.pool, w, x1, x2, out1, out2);
             }
         }
+        Ok(())
     }
 }

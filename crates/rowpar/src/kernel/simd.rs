@@ -98,7 +98,8 @@ pub(super) trait Simd: Copy {
     }
 
     /// The sums of the products of unsigned bytes, none of which exceeds `MAX`, with signed ones within ±127, which are
-    /// the same in each lane. `MAX` is 63 at most, and N even.
+    /// the same in each lane. `MAX` is 1 to 127, so that no byte has its sign bit: implementations that rely on it do not compile
+    /// with another.
     fn dot_unsigned<const N: usize, const MAX: i32>(
         self,
         w: [Self::I; N],
@@ -111,6 +112,26 @@ pub(super) trait Simd: Copy {
     fn load_rows(self, rows: [&[u8; 16]; LANES]) -> [Self::I; 4];
     /// Eight words that follow each other.
     fn load(self, bytes: &[u8; 4 * LANES]) -> Self::I;
+}
+
+/// Fails to compile unless unsigned bytes up to `max` are the same as signed bytes.
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little"),
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+pub(super) const fn assert_no_sign_bit(max: i32) {
+    assert!(max > 0 && max <= i8::MAX as i32);
+}
+
+/// How many words can be multiplied and added up in sums of 16 bits, if weights are within ±`max`; fails to compile unless one can.
+///
+/// Such a sum gets two products of a word, each within ±127·`max`. At 128, the most that a signed byte has, that is 32512 of the
+/// 32767 that fit.
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+pub(super) const fn words_in_16_bits(max: i32) -> usize {
+    assert!(max > 0 && 2 * 127 * max <= i16::MAX as i32);
+    (i16::MAX as i32 / (2 * 127 * max)) as usize
 }
 
 /// Eight halves that follow each other.

@@ -4,7 +4,7 @@
 
 use std::arch::wasm32::*;
 
-use crate::kernel::simd::{LANES, Simd, Task, word_of};
+use crate::kernel::simd::{LANES, Simd, Task, assert_no_sign_bit, word_of};
 
 /// A build with `simd128` runs nowhere else.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +132,7 @@ impl Simd for Simd128 {
         x: &[[i8; 4]; N],
     ) -> Self::I {
         // Without a sign bit, unsigned bytes are signed ones.
+        const { assert_no_sign_bit(MAX) };
         self.dot_signed(w, x)
     }
 

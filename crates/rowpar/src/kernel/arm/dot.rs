@@ -3,7 +3,7 @@
 use std::arch::{aarch64::*, asm};
 
 use super::{Arm, splat_bytes};
-use crate::kernel::simd::Task;
+use crate::kernel::simd::{Task, words_in_16_bits};
 
 /// What differs between the sets: how bytes are multiplied and summed.
 ///
@@ -82,7 +82,7 @@ fn widened<const N: usize, const MAX: i32>(
     w: [[uint32x4_t; 2]; N],
     x: &[[i8; 4]; N],
 ) -> [uint32x4_t; 2] {
-    let at_once = const { (i16::MAX as i32 / (2 * MAX * 127)) as usize };
+    let at_once = const { words_in_16_bits(MAX) };
     let mut sums = [vdupq_n_s32(0); 2];
     // Of each half of the lanes, the products of the first and of the last two.
     let mut products = [[vdupq_n_s16(0); 2]; 2];

@@ -6,7 +6,7 @@
 
 use std::arch::{aarch64::*, asm};
 
-use crate::kernel::simd::{LANES, Simd, Task, word_of};
+use crate::kernel::simd::{LANES, Simd, Task, assert_no_sign_bit, word_of};
 
 mod dot;
 mod load;
@@ -168,6 +168,7 @@ impl<D: Dot> Simd for Arm<D> {
         x: &[[i8; 4]; N],
     ) -> Self::I {
         // Without a sign bit, unsigned bytes are signed ones.
+        const { assert_no_sign_bit(MAX) };
         self.0.dot::<N, MAX>(w, x)
     }
 

@@ -2,7 +2,7 @@
 
 use std::arch::{asm, x86_64::*};
 
-use crate::kernel::simd::{LANES, Simd, Task, word_of};
+use crate::kernel::simd::{LANES, Simd, Task, assert_no_sign_bit, word_of};
 
 /// Every x86-64 has it.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +151,7 @@ impl Simd for Sse2 {
         x: &[[i8; 4]; N],
     ) -> Self::I {
         // Without a sign bit, unsigned bytes are signed ones.
+        const { assert_no_sign_bit(MAX) };
         self.dot_signed(w, x)
     }
 

@@ -6,7 +6,7 @@
 
 use std::arch::{asm, x86_64::*};
 
-use crate::kernel::simd::{LANES, Simd, Task, word_of};
+use crate::kernel::simd::{LANES, Simd, Task, word_of, words_in_16_bits};
 
 /// What differs between the sets with registers of 256 bits: how bytes are multiplied and summed.
 ///
@@ -88,7 +88,7 @@ unsafe impl Dot for Avx2 {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn dot_unsigned<const N: usize, const MAX: i32>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
-    let at_once = const { (i16::MAX as i32 / (2 * MAX * 127)) as usize };
+    let at_once = const { words_in_16_bits(MAX) };
     let ones = _mm256_set1_epi16(1);
     let mut sum = _mm256_setzero_si256();
     let mut first = 0;
