@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use rowpar::{Kernels, Matrix, ReadPattern, RowPool, read_weights};
+use rowpar::{Kernels, Matrix, ReadPattern, RowPool, Serial, read_weights};
 
 use crate::stats::median;
 use crate::work::time_ns;
@@ -41,19 +41,22 @@ impl Reads {
         self.0[pattern].push(bytes.len() as f64 / ns);
     }
 
-    /// Reads matrices in the dispatches and the parts of their products, in the way of that number.
-    pub(crate) fn pass_in_parts<'a>(
+    /// Reads matrices in the dispatches and the parts of their products, in the way of that number. `each` is to call its argument
+    /// with the matrices of each dispatch. Where `rowpar::matvec_many` takes the calling thread alone, so does this.
+    pub(crate) fn pass_in_parts(
         &mut self,
         pool: &dyn RowPool,
-        matrices: impl Iterator<Item = Matrix<'a>>,
         pattern: usize,
+        each: impl FnOnce(&mut dyn FnMut(&[Matrix<'_>])),
     ) {
         let mut n_bytes = 0;
         let ns = time_ns(|| {
-            for w in matrices {
-                read_weights(Kernels::best(), pool, &[w], ReadPattern::ALL[pattern]);
-                n_bytes += w.bytes().len();
-            }
+            each(&mut |matrices| {
+                let n_here: usize = matrices.iter().map(|w| w.bytes().len()).sum();
+                let pool = if n_here < pool.parallel_bytes() { &Serial } else { pool };
+                read_weights(Kernels::best(), pool, matrices, ReadPattern::ALL[pattern]);
+                n_bytes += n_here;
+            });
         });
         self.0[pattern].push(n_bytes as f64 / ns);
     }
@@ -91,6 +94,21 @@ mod tests {
     fn the_ceiling_is_the_way_with_the_highest_median() {
         let reads = Reads(vec![vec![10.0, 11.0, 30.0], vec![12.0, 13.0, 12.0], vec![9.0]]);
         assert_eq!(reads.fastest(), [12.0, 13.0, 12.0]);
+    }
+
+    #[test]
+    fn parts_are_read_where_products_would_be() {
+        let pool = epoch_pool::Pool::new(1).unwrap();
+        let values = vec![1.0; 64 * 1024];
+        let w = |n_rows: usize| Matrix::from_f32(&values[..n_rows * 1024], n_rows, 1024).unwrap();
+        let mut reads = Reads::new();
+        reads.pass_in_parts(&pool, 1, |each| {
+            each(&[w(1)]); // on this thread
+            each(&[w(20), w(43)]);
+        });
+        assert_eq!(reads.0.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 0]);
+        assert!(reads.fastest().iter().all(|rate| *rate > 0.0));
+        assert_eq!(pool.statistics().dispatches, 1);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use rowpar::{
 };
 
 use crate::ModelShape;
+use crate::argmax::argmax;
 use crate::data::{as_bytes, fill_noise, fill_uniform, uniform};
 use crate::pack::packed_copies;
 use crate::shape::MatrixShape;
@@ -138,6 +139,18 @@ impl Decode {
     pub fn matrices(&self) -> impl Iterator<Item = Matrix<'_>> {
         let layers = (0..self.model.shape.n_layers).flat_map(|layer| self.model.layer(layer));
         layers.chain([self.model.head()])
+    }
+
+    /// Calls `f` with the matrices of each dispatch of a token, in their order.
+    pub(crate) fn for_each_dispatch(&self, grouped: bool, mut f: impl FnMut(&[Matrix<'_>])) {
+        for layer in 0..self.model.shape.n_layers {
+            let matrices = self.model.layer(layer);
+            let [qkv, o, gate_up, down] = [0..3, 3..4, 4..6, 6..7].map(|range| &matrices[range]);
+            for group in [qkv, o, gate_up, down] {
+                group.chunks(if grouped { group.len() } else { 1 }).for_each(&mut f);
+            }
+        }
+        f(&[self.model.head()]);
     }
 
     /// The bytes of all weights, each of them read once per token.
@@ -334,16 +347,6 @@ fn add(x: &mut [f32], update: &[f32]) {
     }
 }
 
-fn argmax(values: &[f32]) -> usize {
-    let mut best = (0, f32::NEG_INFINITY);
-    for (index, &value) in values.iter().enumerate() {
-        if value > best.1 {
-            best = (index, value);
-        }
-    }
-    best.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,11 +365,5 @@ mod tests {
             scale_into(&mut out, input);
             assert_eq!(out, expected, "input {input:?}");
         }
-    }
-
-    #[test]
-    fn the_first_of_equal_logits_wins() {
-        assert_eq!(argmax(&[1.0, 3.0, 3.0, -1.0]), 1);
-        assert_eq!(argmax(&[f32::NEG_INFINITY]), 0);
     }
 }

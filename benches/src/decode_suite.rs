@@ -1,11 +1,11 @@
 //! The decode suite: tokens per second of the replay, with separate and with grouped dispatches, and how much of what the same
-//! threads can read that is; and the same on packed matrices, if that is asked for.
+//! threads can read that is, at length and in the same dispatches; and the same on packed matrices, if that is asked for.
 
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
 
-use rowpar::{Format, RowPool};
+use rowpar::{Format, Matrix, RowPool};
 
 use crate::ceiling::Reads;
 use crate::protocol::{Better, Measurement, Report};
@@ -94,12 +94,15 @@ struct Replay<'a> {
     suffix: &'static str,
     /// Tokens per second of each of [`KINDS`].
     rates: [Vec<f64>; 2],
-    reads: Reads,
+    /// The weights read at length, and in the dispatches of each of [`KINDS`].
+    at_length: Reads,
+    in_parts: [Reads; 2],
 }
 
 impl<'a> Replay<'a> {
     fn new(decode: &'a mut Decode, suffix: &'static str) -> Self {
-        Self { decode, suffix, rates: Default::default(), reads: Reads::new() }
+        let (at_length, in_parts) = (Reads::new(), [Reads::new(), Reads::new()]);
+        Self { decode, suffix, rates: Default::default(), at_length, in_parts }
     }
 
     /// A token of each kind, and the weights read in each way.
@@ -107,8 +110,14 @@ impl<'a> Replay<'a> {
         for ((_, grouped), rates) in KINDS.into_iter().zip(&mut self.rates) {
             rates.push(1e9 / time_ns(|| _ = self.decode.token(pool, grouped)));
         }
-        let bytes = self.decode.bytes();
-        (0..Reads::N_PATTERNS).for_each(|pattern| self.reads.pass(pool, bytes, pattern));
+        let Self { decode, at_length, in_parts, .. } = self;
+        for pattern in 0..Reads::N_PATTERNS {
+            at_length.pass(pool, decode.bytes(), pattern);
+            for ((_, grouped), reads) in KINDS.into_iter().zip(&mut *in_parts) {
+                let each = |f: &mut dyn FnMut(&[Matrix<'_>])| decode.for_each_dispatch(grouped, f);
+                reads.pass_in_parts(pool, pattern, each);
+            }
+        }
     }
 
     /// Everything, and of packed matrices the gain over `rows`, turn by turn.
@@ -117,7 +126,8 @@ impl<'a> Replay<'a> {
         for (kind, (label, _)) in KINDS.iter().enumerate() {
             let case = format!("{}-{label}{}", name(self.decode), self.suffix);
             let rates = &self.rates[kind];
-            found.extend(measurements(&case, self.decode.bytes().len(), rates, &self.reads));
+            let ceilings = [self.at_length.fastest(), self.in_parts[kind].fastest()];
+            found.extend(measurements(&case, self.decode.bytes().len(), rates, ceilings));
             if self.decode.is_packed() {
                 let gains = rates.iter().zip(&rows.rates[kind]).map(|(packed, rows)| packed / rows);
                 found.push(measurement(&case, "packing_gain", "×", gains.collect()));
@@ -168,15 +178,24 @@ fn check(decode: &mut Decode, pool: &dyn RowPool) -> Result<u64, String> {
     Ok(decode.checksum())
 }
 
-fn measurements(case: &str, token_bytes: usize, rates: &[f64], reads: &Reads) -> [Measurement; 4] {
+fn measurements(
+    case: &str,
+    token_bytes: usize,
+    rates: &[f64],
+    [at_length, in_parts]: [&[f64]; 2],
+) -> [Measurement; 6] {
     let bandwidths: Vec<f64> = rates.iter().map(|rate| rate * token_bytes as f64 / 1e9).collect();
-    let ceiling = median(reads.fastest());
-    let percents = bandwidths.iter().map(|rate| 100.0 * rate / ceiling).collect();
+    let percents = |ceiling: &[f64]| {
+        let ceiling = median(ceiling);
+        bandwidths.iter().map(|rate| 100.0 * rate / ceiling).collect()
+    };
     [
         measurement(case, "tokens_per_s", "tokens/s", rates.to_vec()),
+        measurement(case, "of_ceiling", "%", percents(at_length)),
+        measurement(case, "read_ceiling", "GB/s", at_length.to_vec()),
+        measurement(case, "of_ceiling_in_parts", "%", percents(in_parts)),
+        measurement(case, "read_ceiling_in_parts", "GB/s", in_parts.to_vec()),
         measurement(case, "bandwidth", "GB/s", bandwidths),
-        measurement(case, "of_ceiling", "%", percents),
-        measurement(case, "read_ceiling", "GB/s", reads.fastest().to_vec()),
     ]
 }
 
@@ -221,12 +240,14 @@ mod tests {
     #[test]
     fn tokens_become_bytes_and_a_share_of_the_ceiling() {
         let report = report(false);
-        assert_eq!(report.measurements.len(), 8);
-        let value = |metric| value(&report, "grouped", metric).unwrap();
+        assert_eq!(report.measurements.len(), 12);
+        let value = |metric: &str| value(&report, "grouped", metric).unwrap();
         let bandwidth = value("tokens_per_s") * TINY.n_bytes(Format::Q4K) as f64 / 1e9;
         assert!((value("bandwidth") / bandwidth - 1.0).abs() < 1e-9);
-        let share = 100.0 * bandwidth / value("read_ceiling");
-        assert!((value("of_ceiling") / share - 1.0).abs() < 1e-9);
+        for kind in ["", "_in_parts"] {
+            let share = 100.0 * bandwidth / value(&format!("read_ceiling{kind}"));
+            assert!((value(&format!("of_ceiling{kind}")) / share - 1.0).abs() < 1e-9);
+        }
         assert_eq!(
             report.notes,
             ["matrices of Tiny that do not fit Q4_K are Q5_0 with 32 columns"]
@@ -237,11 +258,12 @@ mod tests {
     #[test]
     fn packed_matrices_are_cases_of_their_own() {
         let (rows, both) = (report(false), report(true));
-        assert_eq!(both.measurements.len(), 8 + 10);
+        assert_eq!(both.measurements.len(), 12 + 14);
         assert_eq!((&both.checksums, &both.notes), (&rows.checksums, &rows.notes));
         for (kind, _) in KINDS {
             let packed = format!("{kind}-packed");
-            for metric in ["tokens_per_s", "bandwidth", "of_ceiling", "read_ceiling"] {
+            let ceilings = ["of_ceiling", "of_ceiling_in_parts", "read_ceiling"];
+            for metric in ["tokens_per_s", "bandwidth"].into_iter().chain(ceilings) {
                 assert!(value(&both, kind, metric).is_some_and(|value| value > 0.0));
                 assert!(value(&both, &packed, metric).is_some_and(|value| value > 0.0));
             }

@@ -15,6 +15,7 @@
 //! assert_eq!(checksum(Backend::Epoch), checksum(Backend::Serial));
 //! ```
 
+mod argmax;
 mod backend;
 mod ceiling;
 mod contender;

@@ -271,9 +271,10 @@ impl Stream<'_> {
                 ceilings.at_length.pass(pool, &self.weights.all_bytes()[bytes], kind);
             }
             Some(pattern) => {
-                let copies = track.next_copies(PASS_BYTES).map(|copy| self.matrix(copy));
-                let pool = self.pool_for_products(pool);
-                ceilings.in_parts.pass_in_parts(pool, copies, pattern);
+                let copies = track.next_copies(PASS_BYTES);
+                ceilings.in_parts.pass_in_parts(pool, pattern, |each| {
+                    copies.for_each(|copy| each(&[self.matrix(copy)]));
+                });
             }
         }
     }

@@ -6,6 +6,7 @@ use rowpar::with_default_floats;
 
 use super::math;
 use crate::SplitMix64;
+use crate::argmax::argmax;
 
 /// How to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,7 +55,7 @@ impl Sampler {
 
     fn choose_one(&mut self, logits: &[f32]) -> u32 {
         if self.sampling.temperature <= 0.0 {
-            return largest(logits);
+            return argmax(logits) as u32; // tokens are numbered in 32 bits
         }
         self.collect(logits);
         let scale = 1.0 / self.sampling.temperature;
@@ -98,17 +99,6 @@ impl Sampler {
         self.candidates.truncate(enough.map_or(self.candidates.len(), |last| last + 1));
         kept
     }
-}
-
-/// The token of the largest logit, the first of equal ones.
-pub(super) fn largest(logits: &[f32]) -> u32 {
-    let mut best = (f32::NEG_INFINITY, 0);
-    for (&logit, token) in logits.iter().zip(0..) {
-        if logit > best.0 {
-            best = (logit, token);
-        }
-    }
-    best.1
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ fn expected(suite: Suite, threads: usize) -> Vec<(String, &'static str)> {
         ),
         Suite::Decode => each(
             &["-separate", "-grouped"],
-            &["tokens_per_s", "bandwidth", "of_ceiling", "read_ceiling"],
+            &["tokens_per_s", "bandwidth", "of_ceiling", "read_ceiling", "of_ceiling_in_parts"],
         ),
         // Whatever the file is called.
         Suite::Model => each(&[""], &["tokens_per_s", "bandwidth", "of_ceiling", "dispatches"]),

@@ -67,6 +67,11 @@ const SHOWN: &[Shown] = &[
     },
     Shown {
         suite: Suite::Decode,
+        metric: "of_ceiling_in_parts",
+        title: "decode: per cent of what they can read in the same dispatches and parts",
+    },
+    Shown {
+        suite: Suite::Decode,
         metric: "packing_gain",
         title: "decode: speed with packed matrices over that with rows (higher is better)",
     },
