@@ -64,7 +64,10 @@ impl<K: Kernel, const B: usize, const G: usize> Task for RowMajor<'_, '_, '_, K,
         let n_lanes = LANES * G;
         let mut row = 0;
         while row < n_rows {
-            let depth = ((n_rows - row) / n_lanes).min(STREAM_BYTES.div_ceil(row_bytes.max(1)));
+            // Of about equal depth, so that a stream goes on where its prefetches are.
+            let left = (n_rows - row) / n_lanes;
+            let deepest = STREAM_BYTES.div_ceil(row_bytes.max(1));
+            let depth = left.div_ceil(left.div_ceil(deepest).max(1));
             // The last rows, too few for the lanes, are computed with some before them, which get the same bits again.
             // With too few in all, the last one fills the lanes that are left.
             let first = if depth > 0 { row } else { n_rows.saturating_sub(n_lanes) };

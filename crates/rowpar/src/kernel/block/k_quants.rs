@@ -59,6 +59,18 @@ fn nibbles<S: Simd>(simd: S, words: &[S::I], part: usize) -> [S::I; 8] {
     q
 }
 
+/// The same for both of a pair.
+#[inline(always)]
+fn nibbles_of_pair<S: Simd>(simd: S, words: &[S::I], pair: usize) -> [[S::I; 8]; 2] {
+    let mask = simd.splat_word(0x0f0f_0f0f);
+    let (mut even, mut odd) = ([mask; 8], [mask; 8]);
+    for ((even, odd), word) in even.iter_mut().zip(&mut odd).zip(&words[8 * pair..][..8]) {
+        *even = simd.and(*word, mask);
+        *odd = simd.and(simd.shr(*word, 4), mask);
+    }
+    [even, odd]
+}
+
 #[inline(always)]
 fn scaled<S: Simd, const WORDS: usize>(
     simd: S,
@@ -98,6 +110,18 @@ impl Block for Q4K {
     }
 
     #[inline(always)]
+    fn pair<S: Simd, T: Source>(
+        simd: S,
+        _rows: T,
+        _at: usize,
+        head: &Self::Head<S>,
+        pair: usize,
+    ) -> [Part<S>; 2] {
+        let [even, odd] = nibbles_of_pair(simd, &head.words[4..], pair);
+        [scaled(simd, head, 2 * pair, even), scaled(simd, head, 2 * pair + 1, odd)]
+    }
+
+    #[inline(always)]
     fn dot<S: Simd, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I {
         simd.dot_unsigned::<N, 15>(q, x)
     }
@@ -133,6 +157,25 @@ impl Block for Q5K {
             *q = simd.or(*q, simd.shl(bit, 4));
         }
         scaled(simd, head, part, q)
+    }
+
+    #[inline(always)]
+    fn pair<S: Simd, T: Source>(
+        simd: S,
+        _rows: T,
+        _at: usize,
+        head: &Self::Head<S>,
+        pair: usize,
+    ) -> [Part<S>; 2] {
+        let [mut even, mut odd] = nibbles_of_pair(simd, &head.words[12..], pair);
+        let fifth = simd.splat_word(0x1010_1010);
+        for ((even, odd), bits) in even.iter_mut().zip(&mut odd).zip(&head.words[4..12]) {
+            // The bits of the pair become bits 4 and 5 of each byte: what the shifts bring in from other bytes is not kept.
+            let bits = simd.shl(simd.shr(*bits, 2 * pair as u32), 4);
+            *even = simd.or(*even, simd.and(bits, fifth));
+            *odd = simd.or(*odd, simd.and(simd.shr(bits, 1), fifth));
+        }
+        [scaled(simd, head, 2 * pair, even), scaled(simd, head, 2 * pair + 1, odd)]
     }
 
     #[inline(always)]

@@ -71,6 +71,18 @@ pub(super) trait Block {
         head: &Self::Head<S>,
         part: usize,
     ) -> Part<S>;
+    /// Reads the parts `2 * pair` and the next one. Formats whose two parts share words take them apart together.
+    #[inline(always)]
+    fn pair<S: Simd, T: Source>(
+        simd: S,
+        rows: T,
+        at: usize,
+        head: &Self::Head<S>,
+        pair: usize,
+    ) -> [Part<S>; 2] {
+        let part = 2 * pair;
+        [Self::part(simd, rows, at, head, part), Self::part(simd, rows, at, head, part + 1)]
+    }
     /// The sums of the products of sixteen or of all integers, as they are stored, with an input.
     fn dot<S: Simd, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I;
 }
@@ -124,6 +136,9 @@ impl<F: Block> Kernel for Quantized<F> {
         groups: [T; G],
         x: [&[Q8Block]; B],
     ) -> [[[f32; LANES]; B]; G] {
+        if F::PARTS > 1 {
+            return in_pairs::<F, S, T, B, G>(simd, groups, x);
+        }
         let mut acc = [[simd.splat(0.0); B]; G];
         for_each_part!(F, simd, groups, |group, index, part| {
             for (acc, x) in acc[group].iter_mut().zip(x) {
@@ -132,6 +147,35 @@ impl<F: Block> Kernel for Quantized<F> {
         });
         to_arrays(simd, acc)
     }
+}
+
+/// The sums of a format with several parts to a block, two parts at a time.
+#[inline(always)]
+fn in_pairs<F: Block, S: Simd, T: Source, const B: usize, const G: usize>(
+    simd: S,
+    groups: [T; G],
+    x: [&[Q8Block]; B],
+) -> [[[f32; LANES]; B]; G] {
+    let mut acc = [[simd.splat(0.0); B]; G];
+    let n_blocks = groups[0].row_bytes() / F::BYTES;
+    let n_pairs = std::hint::black_box(F::PARTS / 2); // a loop, as above
+    for block in 0..n_blocks {
+        let at = block * F::BYTES;
+        for (group, acc) in groups.iter().zip(&mut acc) {
+            let head = F::head(simd, *group, at);
+            for pair in 0..n_pairs {
+                group.prefetch(at + pair * (2 * F::BYTES / F::PARTS), 0, LANES);
+                let index = block * F::PARTS + 2 * pair;
+                let parts = F::pair(simd, *group, at, &head, pair);
+                for (part, index) in parts.iter().zip(index..) {
+                    for (acc, x) in acc.iter_mut().zip(x) {
+                        *acc = simd.keep(simd.add(*acc, product::<F, S>(simd, part, &x[index])));
+                    }
+                }
+            }
+        }
+    }
+    to_arrays(simd, acc)
 }
 
 /// `oracle::Part::product` of eight rows.
