@@ -5,9 +5,9 @@
 //! 1. Rows are lanes. Words of 8 rows are loaded as they lie and transposed in registers into vectors of one word of each
 //!    row; an operation then advances 8 sums at once. More inputs share the transposed words.
 //! 2. A row is visited for about a cache line at a time, so that no line is fetched twice.
-//! 3. The 8 rows are 8 streams, more than the hardware follows well. Each has a software prefetch into L2, which goes on
-//!    where the stream does. The prefetches stand between the steps of the computation: in a burst they would wait for each
-//!    other.
+//! 3. The 8 rows are 8 streams, or 16 where two groups run side by side: more than the hardware follows well. Each has a software
+//!    prefetch into L2, which goes on where the stream does. The prefetches stand between the steps of the computation: in a burst
+//!    they would wait for each other.
 //!
 //! Measured on Sapphire Rapids, eight streams that are kilobytes apart get a tenth to a quarter more out of memory
 //! than one linear stream over the same bytes, and their prefetches reach the rows at hand: short ranges gain, too.
