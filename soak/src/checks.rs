@@ -44,7 +44,7 @@ pub(crate) enum Seen {
     Shared,
     Inline,
     Refused,
-    /// There were too few calls to tell.
+    /// There was too little to tell: a single call may be a job that ran inline, or one that was kept from the workers.
     Something,
 }
 
@@ -113,7 +113,7 @@ impl Checks {
         let answer = door.rows(grain, rows, |range| space.visit(range));
         let calls = close(opened, answer, rows, Expect::All)?;
         let sharable = rows > grain.max(1) && door.participants() > 1;
-        let seen = seen(answer, if calls > 1 { Seen::Shared } else { Seen::Inline });
+        let seen = seen(answer, if calls > 1 { Seen::Shared } else { Seen::Something });
         self.conclude(Call { is_job: rows > 0, sharable, seen, has_panicked: false })
     }
 

@@ -56,8 +56,9 @@
 //! just before, would take longer than a wake-up does (`thrift.rs`). They are not waited for in either case. Pinned chunks need
 //! their worker, and in a hot phase all are to be awake: there C5 follows at once.
 //!
-//! *Workers without a CPU.* If a worker was awake and yet the caller has done the whole job, others have the workers' CPUs. The
-//! next jobs are then not published at all, until a worker is seen to wait, or a millisecond is over (`presence.rs`).
+//! *Workers without a CPU.* If a worker was awake and yet the caller has done the whole job, others have the workers' CPUs. Jobs that
+//! begin within a millisecond are then not published at all, until a worker is seen to wait, unless most were long of late
+//! (`presence.rs`). The caller holds the pool meanwhile, as it does while a job is published.
 //!
 //! The models in `src/tests/loom.rs` fail without any one of these orderings and fences (`cargo xtask loom --mutants`).
 
@@ -333,22 +334,44 @@ impl Dispatcher {
 }
 
 impl Caller<'_> {
-    /// Whether a job is better not published, as the workers are awake and have no CPU.
-    pub(crate) fn is_deserted(&self, split: Split) -> bool {
-        !split.pinned && self.dispatcher.shared.presence.is_alone(now_ns)
+    /// Runs a job: `inline` on this thread, if workers are awake and have no CPU, else as [`Caller::dispatch`] does.
+    pub(crate) fn run<J: Job>(
+        &self,
+        threads: &[JoinHandle<()>],
+        split: Split,
+        job: &J,
+        inline: impl FnOnce(),
+    ) -> Result<(), Payload> {
+        let presence = &self.dispatcher.shared.presence;
+        let start_ns = if split.pinned { None } else { presence.begin(now_ns) };
+        let outcome = match presence.is_alone(start_ns) {
+            true => self.run_alone(inline),
+            false => self.dispatch(threads, split, job),
+        };
+        if let Some(start_ns) = start_ns {
+            presence.finish(now_ns().saturating_sub(start_ns));
+        }
+        outcome
     }
 
-    /// Runs `job` on this thread, as one that is not published. Returns the payload of its panic.
-    pub(crate) fn run_alone(&self, job: impl FnOnce()) -> Result<(), Payload> {
+    /// Runs `job` on this thread, as one that is not published.
+    fn run_alone(&self, job: impl FnOnce()) -> Result<(), Payload> {
         let shared = &*self.dispatcher.shared;
-        let start_ns = now_ns();
+        self.note_place();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let _floats = shared.floats();
             job();
         }));
-        shared.presence.finish(now_ns().saturating_sub(start_ns));
         shared.counters.deserted(outcome.is_err());
         outcome
+    }
+
+    /// Notes once in a while which CPU the caller is on.
+    fn note_place(&self) {
+        let shared = &*self.dispatcher.shared;
+        if shared.counters.dispatches().is_multiple_of(DISPATCHES_PER_NOTE) {
+            shared.places.note(CALLER);
+        }
     }
 
     /// C2 to C9: runs `job` over the chunks of `split`, on the workers behind `threads` and on this thread.
@@ -370,12 +393,15 @@ impl Caller<'_> {
         shared.run_others(CALLER, split.invited(), |stolen| own += stolen);
         self.wait(own);
         std::mem::forget(abort);
+        let panic = shared.first_panic.take();
         match start_ns {
             Some(start_ns) => shared.thrift.finish(now_ns().saturating_sub(start_ns)),
-            None if own == u64::from(split.chunks()) => shared.presence.nobody_came(),
+            // What a panic has discarded was nobody's work.
+            None if own == u64::from(split.chunks()) && panic.is_none() => {
+                shared.presence.nobody_came(now_ns());
+            }
             None => {}
         }
-        let panic = shared.first_panic.take();
         shared.counters.finished(split.invited(), panic.is_some());
         panic.map_or(Ok(()), Err)
     }
@@ -384,9 +410,7 @@ impl Caller<'_> {
     fn publish(&self, split: Split, job: RawJob) {
         let shared = &*self.dispatcher.shared;
         let invited = split.invited();
-        if shared.counters.dispatches().is_multiple_of(DISPATCHES_PER_NOTE) {
-            shared.places.note(CALLER);
-        }
+        self.note_place();
         shared.counters.dispatched(invited);
         shared.pending.store(u64::from(split.chunks()) << 1, Ordering::Relaxed);
         // SAFETY: nobody reads or writes `job` now: we are the caller, and the last dispatch has seen every chunk counted (I1, I2).

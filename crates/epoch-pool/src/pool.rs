@@ -39,6 +39,7 @@ pub type Part<'a> = (usize, &'a (dyn Fn(Range<usize>) + Sync));
 /// | dispatch from inside a job of the same pool | runs inline: serially, on the thread that dispatches; a `try_run…` method answers [`Busy`] |
 /// | dispatch while another thread's job runs | the same |
 /// | no workers, or a job too small to share | runs inline |
+/// | others have the workers' CPUs | a job that begins within a millisecond after one that no worker came to may be kept from them: it runs undivided on its caller, who holds the pool ([`Statistics::deserted`]) |
 /// | a job panics on a worker, on the caller, or on several | rows that nobody has claimed are left out as far as possible; when the calls that run have ended, the first payload is raised on the caller, the others are dropped; the pool works on |
 /// | a fork (Linux, Android, Apple) | the pool of the child has no workers, and jobs run on the caller. A fork from inside a job is not supported: the child's copy of that job does not end |
 /// | drop | the workers end and are joined |
@@ -311,11 +312,7 @@ impl Pool {
 /// Publishes `job` and waits for it. Raises its first panic when the pool is free again.
 fn run_shared<W: Work>(caller: Caller<'_>, workers: &[JoinHandle<()>], split: Split, job: &W) {
     count_dispatch();
-    let outcome = if caller.is_deserted(split) {
-        caller.run_alone(|| job.run_inline())
-    } else {
-        caller.dispatch(workers, split, job)
-    };
+    let outcome = caller.run(workers, split, job, || job.run_inline());
     drop(caller);
     if let Err(payload) = outcome {
         resume_unwind(payload);
@@ -357,7 +354,8 @@ impl Drop for Pool {
     }
 }
 
-/// Jobs published by all pools since the process started: one tick a job. Work that ran inline does not tick.
+/// Jobs that all pools have published since the process started, or kept from workers without a CPU: one tick a job. Work that ran
+/// inline does not tick.
 ///
 /// For "dispatches per token" take the difference of two readings.
 pub fn dispatch_count() -> u64 {

@@ -32,8 +32,9 @@ pub struct Statistics {
     /// Published jobs that were too small to wake anybody for: all invited workers were parked, and the caller did the job. Those
     /// workers count as late.
     pub alone: u64,
-    /// Jobs that were kept from the workers: these were awake, but none had come to the job before, as others had their CPUs.
-    /// Within a millisecond one is published again.
+    /// Jobs that were kept from the workers and ran undivided on their caller: the workers were awake, but none had come to a job less
+    /// than a millisecond before, as others had their CPUs, and most jobs were short then. They invite nobody, and are not in
+    /// `timing`.
     pub deserted: u64,
     /// Workers that had a home range in a job, summed over the jobs.
     pub invited: u64,

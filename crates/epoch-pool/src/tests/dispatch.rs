@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::dispatch::{CALLER, Dispatcher, Options, Shared};
 use crate::places::Places;
+use crate::presence::ALONE_NS;
 use crate::split::Split;
+use crate::sync::now_ns;
 use crate::wait::Spin;
 
 const PARTICIPANTS: usize = 4;
@@ -63,42 +65,88 @@ fn the_caller_finishes_alone_if_no_worker_ever_starts() {
     }
 }
 
-/// Workers that are awake and do not come are not asked again, until one of them waits.
-#[test]
-fn jobs_are_kept_from_workers_that_do_not_come() {
+/// How often a job has run undivided, of three on a pool whose workers are awake and do not come, but for what `between` does.
+fn undivided(split: Split, between: impl Fn(&Dispatcher)) -> u64 {
     let pool = dispatcher();
     let threads: Vec<_> = (1..PARTICIPANTS).map(|_| thread::spawn(|| ())).collect();
-    let (all, each) = (Split::shared(64, PARTICIPANTS).unwrap(), Split::one_each(PARTICIPANTS));
-    let is_deserted = |split| pool.try_caller().unwrap().is_deserted(split);
-    assert!(!is_deserted(all), "nothing is known yet");
-    pool.try_caller().unwrap().dispatch(&threads, all, &|_, _| {}).unwrap();
-    assert!(!is_deserted(each), "such a job needs every worker");
-    assert!(is_deserted(all));
-    pool.shared().presence.show();
-    assert!(!is_deserted(all));
-
-    let job = |participant: usize, chunks: Range<u32>| {
-        if participant == CALLER && chunks.start == 0 {
-            pool.shared().participate(2);
-        }
-    };
-    pool.try_caller().unwrap().dispatch(&threads, all, &job).unwrap();
-    assert!(!is_deserted(all), "one has come");
+    (0..8).for_each(|_| pool.shared().presence.finish(1)); // jobs are short
+    pool.shared().presence.nobody_came(now_ns());
+    for _ in 0..3 {
+        between(&pool);
+        let record = Record::default();
+        let all = 0..split.chunks();
+        let job = record.job();
+        pool.try_caller().unwrap().run(&threads, split, &job, || job(CALLER, all)).unwrap();
+        assert_eq!(record.participants_by_chunk(), [CALLER; 64]);
+    }
+    let Shared { counters, spin, .. } = &**pool.shared();
+    let statistics = counters.statistics(spin);
+    assert_eq!((statistics.dispatches, statistics.inline.total()), (3, 0));
+    assert_eq!(statistics.invited, (3 - statistics.deserted) * (PARTICIPANTS as u64 - 1));
+    statistics.deserted
 }
 
 #[test]
-fn a_job_that_is_kept_back_is_counted_and_may_panic() {
+fn jobs_are_kept_from_workers_that_do_not_come() {
+    let split = Split::shared(64, PARTICIPANTS).unwrap();
+    let fresh = |pool: &Dispatcher| pool.shared().presence.nobody_came(now_ns().saturating_mul(2));
+    assert_eq!(undivided(split, fresh), 3);
+    assert_eq!(undivided(split, |pool| pool.shared().presence.show()), 0, "one waits");
+    let before = |pool: &Dispatcher| pool.shared().presence.nobody_came(0);
+    assert!(undivided(split, before) <= 3);
+}
+
+/// However old a hint is, workers that have parked since are woken for jobs that are worth it.
+#[test]
+fn jobs_are_not_kept_from_workers_that_sleep() {
+    let pool = dispatcher_that_wakes_for(0);
+    let (threads, is_over) = sleepers(&pool);
+    pool.shared().presence.nobody_came(0);
+    (0..8).for_each(|_| pool.shared().presence.finish(1));
+    while now_ns() < 2 * ALONE_NS {
+        thread::yield_now();
+    }
+    let split = Split::shared(64, PARTICIPANTS).unwrap();
+    let job = |_: usize, _: Range<u32>| {};
+    pool.try_caller().unwrap().run(&threads, split, &job, || unreachable!("published")).unwrap();
+    let Shared { counters, spin, .. } = &**pool.shared();
+    assert_eq!(counters.statistics(spin).unparks, PARTICIPANTS as u64 - 1);
+    is_over.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.thread().unpark();
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn a_job_that_is_kept_back_may_panic() {
     let pool = dispatcher();
+    let threads: Vec<_> = (1..PARTICIPANTS).map(|_| thread::spawn(|| ())).collect();
+    (0..8).for_each(|_| pool.shared().presence.finish(1));
+    pool.shared().presence.nobody_came(u64::MAX / 2);
+    let split = Split::shared(64, PARTICIPANTS).unwrap();
+    let job = |_: usize, _: Range<u32>| unreachable!("published");
     let caller = pool.try_caller().unwrap();
-    caller.run_alone(|| ()).unwrap();
-    let payload = caller.run_alone(|| resume_unwind(Box::new(7))).unwrap_err();
-    assert_eq!(payload.downcast_ref(), Some(&7));
+    let outcome = caller.run(&threads, split, &job, || resume_unwind(Box::new(7)));
+    assert_eq!(outcome.unwrap_err().downcast_ref(), Some(&7));
     drop(caller);
     assert!(pool.try_caller().is_some(), "the pool is free again");
     let Shared { counters, spin, .. } = &**pool.shared();
     let statistics = counters.statistics(spin);
-    assert_eq!((statistics.dispatches, statistics.deserted, statistics.panics), (2, 2, 1));
-    assert_eq!((statistics.invited, statistics.inline.total()), (0, 0));
+    assert_eq!((statistics.dispatches, statistics.deserted, statistics.panics), (1, 1, 1));
+}
+
+/// A panic counts what it discards as done, which says nothing of the workers.
+#[test]
+fn after_a_panic_nobody_is_missed() {
+    let pool = dispatcher();
+    let threads: Vec<_> = (1..PARTICIPANTS).map(|_| thread::spawn(|| ())).collect();
+    let split = Split::shared(64, PARTICIPANTS).unwrap();
+    let job = |_: usize, _: Range<u32>| resume_unwind(Box::new(()));
+    assert!(pool.try_caller().unwrap().dispatch(&threads, split, &job).is_err());
+    assert_eq!(pool.shared().presence.begin(now_ns), None);
+    pool.try_caller().unwrap().dispatch(&threads, split, &|_, _| {}).unwrap();
+    assert!(pool.shared().presence.begin(now_ns).is_some(), "here the caller did all");
 }
 
 #[test]
