@@ -53,8 +53,9 @@ fn busy(time: Duration) {
 }
 
 fn print(statistics: &Statistics) {
-    let Statistics { dispatches, invited, late, steals, parks, unparks, .. } = statistics;
+    let Statistics { dispatches, deserted, invited, late, steals, parks, unparks, .. } = statistics;
     println!("dispatches     {dispatches:>9}, {} jobs inline", statistics.inline.total());
+    println!("deserted       {deserted:>9}: done by their caller, as others had the workers' CPUs");
     println!("invitations    {invited:>9}, {late} of them in vain: others had done the rows");
     println!("steals         {steals:>9}");
     println!("parks          {parks:>9}, {unparks} wake-ups");

@@ -31,7 +31,7 @@ pub(super) trait Kernel {
 
     /// The sums of `G` groups of eight rows for each of `B` inputs. Implementations are `#[inline(always)]`.
     ///
-    /// More than one group is computed at once where a single one would wait for its own additions.
+    /// More than one group is given where a single one would wait for its own additions.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! How the rows of several matrices are cut into units of work: pure arithmetic.
 //!
 //! The matrices are taken as one stretch of bytes, which is cut into equal parts; a cut moves to the nearest tile of 16 rows. So
-//! every participant gets as many bytes as the others, whatever the shapes and formats, to within a tile.
+//! every participant gets as many bytes as the others, whatever the shapes and formats, to within a tile or two.
 
 #![forbid(unsafe_code)]
 
@@ -94,7 +94,8 @@ impl<const N: usize> Cut<N> {
 
 /// Units for so many bytes, the same number for each participant.
 fn n_units(n_bytes: u64, participants: usize) -> usize {
-    let share = n_bytes / participants.max(1) as u64;
+    let participants = participants.max(1);
+    let share = n_bytes / participants as u64;
     let units = usize::try_from(share.div_ceil(UNIT_BYTES)).unwrap_or(usize::MAX);
     participants.saturating_mul(units.max(UNITS_PER_PARTICIPANT))
 }
@@ -166,7 +167,7 @@ mod tests {
         (587_520, 2, 6),
         (113 << 20, 16, 912),
         (1, 4, 8),
-        (0, 0, 0),
+        (0, 0, 2), // a pool that says so works all the same
         (u64::MAX, usize::MAX, usize::MAX),
     ];
 

@@ -6,7 +6,7 @@
 //! | **P2** | A dispatch neither returns nor unwinds while a call of it is running or still to come. |
 //!
 //! P1 and P2 are what an implementation of [`RowPool`] promises. All writing through shared references
-//! happens in `split.rs`, on the strength of these two.
+//! happens in `split.rs`, on the strength of these two, and of C1 in `cut.rs`.
 
 use std::ops::Range;
 
@@ -98,7 +98,8 @@ pub unsafe trait RowPool: Sync {
     /// or not at all.
     fn for_each_range(&self, rows: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync));
 
-    /// Several row spaces in one dispatch, such as Q, K and V, or gate and up.
+    /// Several row spaces in one dispatch, for loops of your own: [`matvec_many`](crate::matvec_many) makes one space of its
+    /// matrices, and does not call this.
     ///
     /// Each part is `(rows, f)`, and `f` sees the row indices of its own part. The default runs one part
     /// after another, which is right for pools where a dispatch costs nothing.

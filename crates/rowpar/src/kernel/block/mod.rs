@@ -158,6 +158,7 @@ fn in_pairs<F: Block, S: Simd, T: Source, const B: usize, const G: usize>(
 ) -> [[[f32; LANES]; B]; G] {
     let mut acc = [[simd.splat(0.0); B]; G];
     let n_blocks = groups[0].row_bytes() / F::BYTES;
+    debug_assert!(F::PARTS.is_multiple_of(2));
     let n_pairs = std::hint::black_box(F::PARTS / 2); // a loop, as above
     for block in 0..n_blocks {
         let at = block * F::BYTES;
