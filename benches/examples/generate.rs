@@ -6,8 +6,8 @@
 //!     --model target/models/smollm2-135m-instruct-q4_1.gguf --pool epoch --threads 2 --prompt "Why is the sky blue?"
 //! ```
 //!
-//! The text goes to the standard output, and then speed and the pool's statistics to the standard error. `--verify rayon:3` runs
-//! a second time beside it, plainly and on that pool, and compares every logit of every token, bit for bit: exit code 1 and the
+//! The text goes to the standard output, and then speed, and the statistics of a pool of `epoch_pool`, to the standard error.
+//! `--verify rayon:3` runs a second time beside it, plainly and on that pool, and compares every logit of every token, bit for bit: exit code 1 and the
 //! first place if one differs. `--packed` packs the matrices first.
 //!
 //! A file that is no such model, a prompt that has no room in it, and options that mean nothing together are one line on the
@@ -35,7 +35,7 @@ struct Options {
     /// The model, in a GGUF file. Nobody may change the file meanwhile.
     #[arg(long)]
     model: PathBuf,
-    /// The pool: serial, rayon, epoch, or another backend of the benches.
+    /// The pool: serial, rayon, epoch, or another backend of the benches. Statistics are printed for pools of epoch_pool.
     #[arg(long, default_value = "epoch", value_parser = parse_pool)]
     pool: Backend,
     /// Threads, the calling one included. By default one for each performance core.
@@ -267,7 +267,9 @@ fn prompt(
     let template = ChatTemplate::from_gguf(gguf, tokenizer).filter(|_| !options.raw);
     let tokens = match template {
         Some(template) => template.question(tokenizer, options.system.as_deref(), &options.prompt),
-        None if options.raw => tokenizer.mark_text(tokenizer.encode_with_control(&options.prompt)),
+        None if options.raw => {
+            tokenizer.mark_beginning(tokenizer.encode_with_control(&options.prompt))
+        }
         None if options.system.is_some() => {
             return Err("--system needs a chat template that is known here".into());
         }
@@ -275,7 +277,7 @@ fn prompt(
             let what =
                 "the file has no chat template that is known here: the prompt is taken as it is";
             notes.push(what.into());
-            tokenizer.mark_text(tokenizer.encode(&options.prompt))
+            tokenizer.mark_beginning(tokenizer.encode(&options.prompt))
         }
     };
     if tokens.is_empty() { Err("the prompt has no tokens".into()) } else { Ok(tokens) }

@@ -69,6 +69,9 @@ function ownTiming(log) {
 async function decode(npm, llama, {model: {file, prompt, n_tokens: nTokens}, threads}) {
     const model = await llama.loadModel({modelPath: resolve(file)});
     const tokens = model.tokenize(prompt);
+    const {bos, shouldPrependBosToken} = model.tokens;
+    if (shouldPrependBosToken && bos != null && tokens[0] !== bos)
+        tokens.unshift(bos);
     const context = await model.createContext({
         contextSize: tokens.length + nTokens, threads, sequences: 1, performanceTracking: true
     });

@@ -15,8 +15,8 @@ use crate::{Decode, ModelShape, PoolError, Variants};
 
 /// Seed of every replayed model: the checksums of two processes are comparable.
 const SEED: u64 = 0x726f_7770_6172;
-/// Tokens of each kind timed at least.
-const MIN_TOKENS: usize = 2;
+/// Tokens of each kind timed at least: a turn reads in parts in one way, and each way has its turn.
+const MIN_TOKENS: usize = Reads::N_PATTERNS;
 /// The kinds of token: whether matvecs of one input share a dispatch.
 const KINDS: [(&str, bool); 2] = [("separate", false), ("grouped", true)];
 
@@ -78,7 +78,7 @@ impl DecodeSuite {
             if turn >= MIN_TOKENS && start.elapsed() >= budget {
                 break;
             }
-            (0..n_replays).for_each(|index| replays[(turn + index) % n_replays].turn(pool));
+            (0..n_replays).for_each(|index| replays[(turn + index) % n_replays].turn(pool, turn));
         }
         for replay in &replays {
             report.measurements.extend(replay.measurements(&replays[0]));
@@ -105,18 +105,19 @@ impl<'a> Replay<'a> {
         Self { decode, suffix, rates: Default::default(), at_length, in_parts }
     }
 
-    /// A token of each kind, and the weights read in each way.
-    fn turn(&mut self, pool: &dyn RowPool) {
+    /// A token of each kind, and the weights read at length in each way. In parts they are read in one, the next one in the next
+    /// turn: to read all of them every time would take longer than the tokens.
+    fn turn(&mut self, pool: &dyn RowPool, turn: usize) {
         for ((_, grouped), rates) in KINDS.into_iter().zip(&mut self.rates) {
             rates.push(1e9 / time_ns(|| _ = self.decode.token(pool, grouped)));
         }
         let Self { decode, at_length, in_parts, .. } = self;
         for pattern in 0..Reads::N_PATTERNS {
             at_length.pass(pool, decode.bytes(), pattern);
-            for ((_, grouped), reads) in KINDS.into_iter().zip(&mut *in_parts) {
-                let each = |f: &mut dyn FnMut(&[Matrix<'_>])| decode.for_each_dispatch(grouped, f);
-                reads.pass_in_parts(pool, pattern, each);
-            }
+        }
+        for ((_, grouped), reads) in KINDS.into_iter().zip(in_parts) {
+            let each = |f: &mut dyn FnMut(&[Matrix<'_>])| decode.for_each_dispatch(grouped, f);
+            reads.pass_in_parts(pool, turn % Reads::N_PATTERNS, each);
         }
     }
 

@@ -86,7 +86,7 @@ fn tokens_of(gguf: &Gguf<'_>, model: &Model<'_>, text: &str) -> Result<Vec<u32>,
     if n_tokens != n_rows {
         return Err(format!("{n_tokens} tokens, and embeddings of {n_rows}"));
     }
-    let tokens = tokenizer.mark_text(tokenizer.encode(text));
+    let tokens = tokenizer.mark_beginning(tokenizer.encode(text));
     if tokens.is_empty() { Err("the prompt has no tokens".into()) } else { Ok(tokens) }
 }
 

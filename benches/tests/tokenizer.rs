@@ -121,7 +121,7 @@ fn with_marks(entries: &[(&str, Field<'_>)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_text_has_the_marks_that_the_file_wants_and_each_once() {
+fn a_text_begins_as_the_file_wants_it_and_has_no_end_yet() {
     const ADD_FIRST: &str = "tokenizer.ggml.add_bos_token";
     const FIRST: &str = "tokenizer.ggml.bos_token_id";
     const ADD_LAST: &str = "tokenizer.ggml.add_eos_token";
@@ -136,17 +136,17 @@ fn a_text_has_the_marks_that_the_file_wants_and_each_once() {
         (&[(ADD_FIRST, Field::Bool(false)), (FIRST, Field::U32(3))], &[0], &[3, 0, 2], &[]),
         (&[(ADD_FIRST, Field::Bool(true)), (FIRST, Field::U32(3))], &[3, 0], &[3, 0, 2], &[3]),
         (&[(ADD_FIRST, Field::Bool(true)), (FIRST, Field::U32(1))], &[1, 0], &[1, 3, 0, 2], &[]),
-        (&[(ADD_LAST, Field::Bool(true)), (LAST, Field::U32(2))], &[0, 2], &[3, 0, 2], &[]),
-        (&[(ADD_LAST, Field::Bool(true)), (LAST, Field::U64(3))], &[0, 3], &[3, 0, 2, 3], &[]),
+        (&[(ADD_LAST, Field::Bool(true)), (LAST, Field::U32(2))], &[0], &[3, 0, 2], &[]),
+        (&[(ADD_LAST, Field::Bool(true)), (LAST, Field::U64(3))], &[0], &[3, 0, 2], &[]),
     ];
     for (index, (entries, plain, control, front)) in cases.iter().enumerate() {
         let file = with_marks(entries);
         let gguf = Gguf::parse(&file).unwrap();
         let tokenizer = Tokenizer::from_gguf(&gguf).unwrap();
         assert_eq!(tokenizer.encode("a"), [0], "case {index}");
-        assert_eq!(tokenizer.mark_text(tokenizer.encode("a")), *plain, "case {index}");
+        assert_eq!(tokenizer.mark_beginning(tokenizer.encode("a")), *plain, "case {index}");
         let text = tokenizer.encode_with_control("<s>a<|im_end|>");
-        assert_eq!(tokenizer.mark_text(text), *control, "case {index}");
+        assert_eq!(tokenizer.mark_beginning(text), *control, "case {index}");
         let template = ChatTemplate::from_gguf(&gguf, &tokenizer).unwrap();
         let question = template.question(&tokenizer, None, "a");
         assert_eq!(question, [*front, &CHAT[..]].concat(), "case {index}");

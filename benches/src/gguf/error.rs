@@ -187,7 +187,7 @@ impl Item {
 }
 
 /// The beginning of a name, not cut inside a character; up to the first byte that is no UTF-8.
-pub(super) fn excerpt(name: &[u8]) -> String {
+pub(crate) fn excerpt(name: &[u8]) -> String {
     let start = &name[..name.len().min(NAME_LEN)];
     start.utf8_chunks().next().map_or(String::new(), |chunk| chunk.valid().to_owned())
 }

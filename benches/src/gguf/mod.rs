@@ -31,6 +31,7 @@ mod map;
 mod tensor;
 mod value;
 
+pub(crate) use self::error::excerpt;
 pub use self::error::{GgufError, Item, Problem};
 pub use self::file::Gguf;
 pub use self::map::MappedFile;

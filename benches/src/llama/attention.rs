@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::hint::black_box;
+
 use rowpar::{Matrix, RowPool, Serial, for_each_range_mut, matvec};
 
 use super::{Config, ModelError, math};
@@ -42,9 +44,13 @@ impl Cache {
     pub(super) fn new(config: &Config, capacity: usize) -> Result<Self, ModelError> {
         let no_memory = ModelError::Memory { n_tokens: capacity };
         let len = capacity.checked_mul(config.d_kv()).ok_or(no_memory.clone())?;
-        let layer = || Some(LayerCache { keys: zeros(len)?, values: zeros(len)? });
-        let layers = (0..config.n_layers).map(|_| layer()).collect::<Option<Vec<_>>>();
-        Ok(Self { config: *config, capacity, layers: layers.ok_or(no_memory)? })
+        let n_values = len.checked_mul(2).and_then(|both| both.checked_mul(config.n_layers));
+        if !n_values.is_some_and(is_room) {
+            return Err(no_memory);
+        }
+        let layer = || LayerCache { keys: vec![0.0; len], values: vec![0.0; len] };
+        let layers = (0..config.n_layers).map(|_| layer()).collect();
+        Ok(Self { config: *config, capacity, layers })
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -114,12 +120,14 @@ impl Item {
     }
 }
 
-/// `None` if there is no memory for them.
-fn zeros(len: usize) -> Option<Vec<f32>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(len).ok()?;
-    values.resize(len, 0.0);
-    Some(values)
+/// Whether the allocator grants so many values at once. They are given back untouched: `vec![0.0; len]` takes pages that the system
+/// has zeroed, so the memory of a text is used only as far as the text goes, but an allocation that fails there ends the process.
+fn is_room(n_values: usize) -> bool {
+    let mut values = Vec::<f32>::new();
+    let is_granted = values.try_reserve_exact(n_values).is_ok();
+    // An allocation that nobody looks at may be optimized away, and then counts as granted.
+    black_box(&values);
+    is_granted
 }
 
 /// `out[d] = Σ_t weights[t] · values[t][d]`, from the first token to the last.
@@ -145,6 +153,12 @@ fn weighted_sum(weights: &[f32], values: &[f32], out: &mut [f32]) {
 mod tests {
     use super::*;
     use crate::data::uniform;
+
+    #[test]
+    fn what_no_memory_has_is_not_granted() {
+        assert!(is_room(0) && is_room(1 << 10));
+        assert!(!is_room(usize::MAX / size_of::<f32>()) && !is_room(usize::MAX));
+    }
 
     #[test]
     fn sums_run_over_the_tokens_in_order() {

@@ -48,7 +48,6 @@ impl ChatTemplate {
         }
         tokens.push(self.start);
         tokens.extend(tokenizer.encode("assistant\n"));
-        tokenizer.mark_beginning(&mut tokens);
-        tokens
+        tokenizer.mark_beginning(tokens)
     }
 }

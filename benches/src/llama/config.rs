@@ -97,15 +97,12 @@ fn wrong(key: &'static str, expected: &'static str) -> ModelError {
 fn refuse_what_is_not_built(gguf: &Gguf<'_>) -> Result<(), ModelError> {
     let architecture = metadata::string(gguf, "general.architecture")?;
     if architecture != "llama" {
-        let value = architecture.to_owned();
-        return Err(ModelError::Unsupported { key: "general.architecture", value });
+        return Err(ModelError::unsupported("general.architecture", architecture));
     }
     let scaling = "llama.rope.scaling.type";
     match metadata::optional(gguf, scaling, "a string", |value| value.as_str())? {
         None | Some("none") => {}
-        Some(other) => {
-            return Err(ModelError::Unsupported { key: scaling, value: other.to_owned() });
-        }
+        Some(other) => return Err(ModelError::unsupported(scaling, other)),
     }
     for factor in ["llama.rope.scaling.factor", "llama.rope.scale_linear"] {
         match metadata::optional(gguf, factor, "a number", Value::as_f32)? {

@@ -5,6 +5,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::gguf::excerpt;
+
 /// What is missing in a model's file, is not supported, or does not fit into memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,7 +24,7 @@ pub enum ModelError {
     Unsupported {
         /// The key.
         key: &'static str,
-        /// Its value.
+        /// Its value; the beginning of a long one.
         value: String,
     },
     /// A tensor that has to be there.
@@ -54,6 +56,13 @@ pub enum ModelError {
     Merge(usize),
 }
 
+impl ModelError {
+    /// A text of the file may be as long as the file: an error has its beginning.
+    pub(super) fn unsupported(key: &'static str, value: &str) -> Self {
+        Self::Unsupported { key, value: excerpt(value.as_bytes()) }
+    }
+}
+
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -79,3 +88,18 @@ impl fmt::Display for ModelError {
 }
 
 impl Error for ModelError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_do_not_repeat_a_long_value() {
+        assert_eq!(
+            ModelError::unsupported("a", "short").to_string(),
+            "\"a\" = \"short\" is not supported"
+        );
+        let long = ModelError::unsupported("a", &"x".repeat(1 << 20)).to_string();
+        assert!(long.len() < 200, "{} bytes", long.len());
+    }
+}

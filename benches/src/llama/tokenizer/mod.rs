@@ -1,14 +1,13 @@
 //! Text to tokens and back, by the vocabulary of the file: byte-level BPE as of GPT-2.
 
+mod beginning;
 mod bytes;
-mod marks;
 mod merge;
 mod special;
 mod split;
 mod stream;
 mod vocabulary;
 
-use self::marks::Marks;
 use self::merge::{Merges, NO_TOKEN, merge};
 use self::special::SpecialTokens;
 use self::split::Splitter;
@@ -31,7 +30,8 @@ pub struct Tokenizer {
     user_defined: SpecialTokens,
     /// Those and the control tokens.
     special: SpecialTokens,
-    marks: Marks,
+    /// What the file wants at the beginning of a text.
+    first: Option<u32>,
 }
 
 impl Tokenizer {
@@ -40,18 +40,15 @@ impl Tokenizer {
     /// # Errors
     ///
     /// A key is missing or of a wrong type, the vocabulary is of another kind than `gpt2`, its rules for splitting text are
-    /// neither `smollm` nor `gpt-2`, a merge is not of tokens, or the file wants texts to begin or end with a token that it does
-    /// not name.
+    /// neither `smollm` nor `gpt-2`, a merge is not of tokens, or the file wants texts to begin with a token that it does not name.
     pub fn from_gguf(gguf: &Gguf<'_>) -> Result<Self, ModelError> {
         let (model, pre) = ("tokenizer.ggml.model", "tokenizer.ggml.pre");
-        let unsupported =
-            |key, value: &str| ModelError::Unsupported { key, value: value.to_owned() };
         let kind = metadata::string(gguf, model)?;
         if kind != "gpt2" {
-            return Err(unsupported(model, kind));
+            return Err(ModelError::unsupported(model, kind));
         }
         let rules = metadata::string(gguf, pre)?;
-        let splitter = Splitter::named(rules).ok_or_else(|| unsupported(pre, rules))?;
+        let splitter = Splitter::named(rules).ok_or_else(|| ModelError::unsupported(pre, rules))?;
         let (vocabulary, ids) = Vocabulary::from_gguf(gguf)?;
         let alphabet = bytes::alphabet();
         let byte_tokens = alphabet.map(|character| {
@@ -63,7 +60,7 @@ impl Tokenizer {
             splitter,
             user_defined: special_tokens(&vocabulary, false)?,
             special: special_tokens(&vocabulary, true)?,
-            marks: Marks::from_gguf(gguf, vocabulary.len())?,
+            first: beginning::first_token(gguf, vocabulary.len())?,
             vocabulary,
         })
     }
@@ -83,18 +80,14 @@ impl Tokenizer {
         self.encode_around(text, &self.special)
     }
 
-    /// The tokens of a text that stands alone: `tokens` with what the file wants at its beginning (`tokenizer.ggml.add_bos_token`)
-    /// and at its end (`tokenizer.ggml.add_eos_token`), which is nothing if the file does not say so. What stands there
-    /// already does not come twice.
-    pub fn mark_text(&self, mut tokens: Vec<u32>) -> Vec<u32> {
-        self.marks.begin(&mut tokens);
-        self.marks.end(&mut tokens);
+    /// The tokens of the beginning of a text: `tokens` with what the file wants in front (`tokenizer.ggml.add_bos_token`), which is
+    /// nothing if the file does not say so. What stands there already does not come twice. What a file wants at the end of a
+    /// text is not asked: a text that is to be continued has none.
+    pub fn mark_beginning(&self, mut tokens: Vec<u32>) -> Vec<u32> {
+        if let Some(first) = self.first.filter(|first| tokens.first() != Some(first)) {
+            tokens.insert(0, first);
+        }
         tokens
-    }
-
-    /// The same for the beginning of a text whose end is still to come.
-    pub(super) fn mark_beginning(&self, tokens: &mut Vec<u32>) {
-        self.marks.begin(tokens);
     }
 
     fn encode_around(&self, text: &str, special: &SpecialTokens) -> Vec<u32> {
