@@ -15,8 +15,10 @@ use crate::{Decode, ModelShape, PoolError, Variants};
 
 /// Seed of every replayed model: the checksums of two processes are comparable.
 const SEED: u64 = 0x726f_7770_6172;
-/// Tokens of each kind timed at least: a turn reads in parts in one way, and each way has its turn.
-const MIN_TOKENS: usize = Reads::N_PATTERNS;
+/// Stretches that the rows, and the packed matrices, are measured in. As many tokens of each kind are timed at least: a turn reads
+/// in parts in one way, and each way has its turn.
+const STRETCHES: usize = 4;
+const _: () = assert!(STRETCHES >= Reads::N_PATTERNS);
 /// The kinds of token: whether matvecs of one input share a dispatch.
 const KINDS: [(&str, bool); 2] = [("separate", false), ("grouped", true)];
 
@@ -52,7 +54,7 @@ impl DecodeSuite {
     /// Checks the bits of the replay on `pool`, then times tokens for about `budget`.
     ///
     /// The kinds of token and the ways to read the weights take turns, so all see the same mood of the machine. Rows and packed
-    /// matrices come first by turns, and each begins when the other one was read last: caches help both alike.
+    /// matrices are measured in stretches of many tokens, so that a cache has the ones that are at hand, and come first by turns.
     ///
     /// # Errors
     ///
@@ -73,12 +75,12 @@ impl DecodeSuite {
             }
             replays.push(Replay::new(packed, "-packed"));
         }
-        let (n_replays, start) = (replays.len(), Instant::now());
-        for turn in 0.. {
-            if turn >= MIN_TOKENS && start.elapsed() >= budget {
-                break;
+        let n_replays = replays.len();
+        for stretch in 0..STRETCHES {
+            for index in 0..n_replays {
+                let replay = &mut replays[(stretch + index) % n_replays];
+                replay.turns(pool, budget / (STRETCHES * n_replays) as u32);
             }
-            (0..n_replays).for_each(|index| replays[(turn + index) % n_replays].turn(pool, turn));
         }
         for replay in &replays {
             report.measurements.extend(replay.measurements(&replays[0]));
@@ -105,9 +107,21 @@ impl<'a> Replay<'a> {
         Self { decode, suffix, rates: Default::default(), at_length, in_parts }
     }
 
+    /// Turns for about `budget`, and at least one.
+    fn turns(&mut self, pool: &dyn RowPool, budget: Duration) {
+        let start = Instant::now();
+        loop {
+            self.turn(pool);
+            if start.elapsed() >= budget {
+                break;
+            }
+        }
+    }
+
     /// A token of each kind, and the weights read at length in each way. In parts they are read in one, the next one in the next
     /// turn: to read all of them every time would take longer than the tokens.
-    fn turn(&mut self, pool: &dyn RowPool, turn: usize) {
+    fn turn(&mut self, pool: &dyn RowPool) {
+        let turn = self.rates[0].len();
         for ((_, grouped), rates) in KINDS.into_iter().zip(&mut self.rates) {
             rates.push(1e9 / time_ns(|| _ = self.decode.token(pool, grouped)));
         }
