@@ -11,7 +11,7 @@ use crate::work::{Many, Rows, Visit};
 ///
 /// Nothing else can dispatch on the pool meanwhile, nor can its jobs, as they cannot borrow it: the type system sees to it. So
 /// its dispatches need not check, and run inline for no other reason than that the pool has no workers, the job is too small,
-/// or this is a forked child. In all else they are the methods of [`Pool`] of the same names.
+/// or this is a forked child; and undivided on their caller, as those of the pool, where others have the workers' CPUs. In all else they are the methods of [`Pool`] of the same names.
 ///
 /// ```
 /// # use std::sync::atomic::{AtomicUsize, Ordering};
