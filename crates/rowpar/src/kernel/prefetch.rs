@@ -26,3 +26,26 @@ pub(super) fn prefetch_l2(address: *const u8) {
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", not(miri)))))]
 #[inline(always)]
 pub(super) fn prefetch_l2(_address: *const u8) {}
+
+/// The same address, of which the compiler knows nothing.
+///
+/// It would rather keep the addresses of eight rows than compute them, for which there are too few registers.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "nothing is read at the address")]
+#[inline(always)]
+pub(super) fn opaque(mut address: *const u8) -> *const u8 {
+    // SAFETY: does nothing; the register comes out as it went in.
+    unsafe {
+        std::arch::asm!(
+            "/* {0} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    address
+}
+
+/// The same address.
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+#[inline(always)]
+pub(super) fn opaque(address: *const u8) -> *const u8 {
+    address
+}

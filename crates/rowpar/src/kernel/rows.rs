@@ -16,7 +16,7 @@
 
 use super::{
     simd::{LANES, Simd, Task},
-    source::{Packed, Rows, Source, Stream, TILE_ROWS},
+    source::{Packed, Rows, Source, Spread, Stream, TILE_ROWS},
 };
 
 /// Bytes that make a stream long enough to be one to the hardware: four pages. Narrower rows are taken several to a stream.
@@ -64,35 +64,79 @@ impl<K: Kernel, const B: usize, const G: usize> Task for RowMajor<'_, '_, '_, K,
         let n_lanes = LANES * G;
         let mut row = 0;
         while row < n_rows {
-            // Of about equal depth, so that a stream goes on where its prefetches are.
-            let left = (n_rows - row) / n_lanes;
-            let deepest = STREAM_BYTES.div_ceil(row_bytes.max(1));
-            let depth = left.div_ceil(left.div_ceil(deepest).max(1));
-            // The last rows, too few for the lanes, are computed with some before them, which get the same bits again.
-            // With too few in all, the last one fills the lanes that are left.
-            let first = if depth > 0 { row } else { n_rows.saturating_sub(n_lanes) };
-            let depth = depth.max(1);
-            for step in 0..depth {
-                let row_of = |lane: usize| (first + lane * depth + step).min(n_rows - 1);
-                let left = (depth - step) * row_bytes;
-                let stream = Stream { left, skip: (n_lanes - 1) * depth * row_bytes, end };
+            let turn = Turn::at(row, n_rows, n_lanes, row_bytes);
+            let stride = turn.spread.stride;
+            // Where there are too few rows for all groups, the last ones begin here, and have some rows twice.
+            let last = n_rows - 1 - turn.spread.of(LANES - 1);
+            for step in 0..turn.n_steps {
+                let first_of =
+                    |group: usize| (turn.first + step + LANES * group * stride).min(last);
+                let stream = Stream {
+                    left: (turn.n_steps - step) * row_bytes,
+                    skip: (n_lanes - 1) * stride * row_bytes,
+                    end,
+                };
                 let groups = std::array::from_fn(|group| {
-                    Rows::new(bytes, row_bytes, |lane| row_of(LANES * group + lane), stream)
+                    Rows::new(bytes, row_bytes, first_of(group), turn.spread, stream)
                 });
-                if (first, step) == (0, 0) {
+                if (turn.first, step) == (0, 0) {
                     groups.iter().for_each(|group: &Rows<'_>| group.prefetch_start());
                 }
                 let sums = K::sums::<S, _, B, G>(simd, groups, x);
                 for (group, sums) in sums.iter().enumerate() {
                     for (out, sums) in out.iter_mut().zip(sums) {
-                        for (lane, sum) in sums.iter().enumerate() {
-                            out[row_of(LANES * group + lane)] = *sum;
-                        }
+                        put(&mut out[first_of(group)..], turn.spread, sums);
                     }
                 }
             }
-            row = first + n_lanes * depth;
+            row = turn.next;
         }
+    }
+}
+
+/// Puts the sums of eight lanes where their rows are.
+#[inline(always)]
+fn put(out: &mut [f32], spread: Spread, sums: &[f32; LANES]) {
+    if spread == Spread::equal(1) {
+        out[..LANES].copy_from_slice(sums);
+    } else {
+        for (lane, sum) in sums.iter().enumerate() {
+            out[spread.of(lane)] = *sum;
+        }
+    }
+}
+
+/// Rows that are computed one after another in each lane.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// The first row of the first lane.
+    first: usize,
+    /// From lane to lane.
+    spread: Spread,
+    /// Rows of each lane.
+    n_steps: usize,
+    /// The first row of the next turn.
+    next: usize,
+}
+
+impl Turn {
+    fn at(row: usize, n_rows: usize, n_lanes: usize, row_bytes: usize) -> Self {
+        let whole = (n_rows - row) / n_lanes;
+        if whole > 0 {
+            // Of about equal depth, so that a stream goes on where its prefetches are.
+            let deepest = STREAM_BYTES.div_ceil(row_bytes.max(1));
+            let depth = whole.div_ceil(whole.div_ceil(deepest));
+            let spread = Spread::equal(depth);
+            return Self { first: row, spread, n_steps: depth, next: row + n_lanes * depth };
+        }
+        // The last rows, too few for the lanes, are computed with some before them, which get the same bits again. With too few in
+        // all, lanes share rows.
+        let (first, spread, next) = match n_rows {
+            0..4 => (row, Spread { stride: 0, half: 0 }, row + 1),
+            4..8 => (0, Spread { stride: 1, half: n_rows - 4 }, n_rows),
+            _ => (n_rows.saturating_sub(n_lanes), Spread::equal(1), n_rows),
+        };
+        Self { first, spread, n_steps: 1, next }
     }
 }
 

@@ -3,24 +3,20 @@
 use super::{Block, Form, Part};
 use crate::kernel::{simd::Simd, source::Source};
 
-/// All words of a block of Q4_K or Q5_K, and what its parts share.
-///
-/// Words hold columns of several parts. They are turned into lanes once, and wait in memory for their parts.
+/// What the parts of a block of Q4_K or Q5_K share.
 #[derive(Clone, Copy)]
-pub(in crate::kernel) struct Head<S: Simd, const WORDS: usize> {
+pub(in crate::kernel) struct Head<S: Simd> {
     d: S::F,
     dmin: S::F,
-    scales: [S::I; 2],
-    minima: [S::I; 2],
-    words: [S::I; WORDS],
+    scales: [S::F; 8],
+    minima: [S::F; 8],
 }
 
 /// d and dmin, and twelve bytes of 6-bit integers: those of parts 0–3 whole, those of parts 4–7 as nibbles, with
 /// their upper two bits above the first ones.
 #[inline(always)]
-fn head<S: Simd, T: Source, const WORDS: usize>(simd: S, rows: T, at: usize) -> Head<S, WORDS> {
-    let words = load(simd, rows, at);
-    let [floats, first, second, third] = [words[0], words[1], words[2], words[3]];
+fn head<S: Simd, T: Source>(simd: S, rows: T) -> Head<S> {
+    let [floats, first, second, third] = rows.load(simd, 0);
     let [d, dmin] = simd.f16_pair(floats);
     let (six, four, two) =
         (simd.splat_word(0x3f3f_3f3f), simd.splat_word(0x0f0f_0f0f), simd.splat_word(0x0303_0303));
@@ -28,59 +24,61 @@ fn head<S: Simd, T: Source, const WORDS: usize>(simd: S, rows: T, at: usize) -> 
     let scales = [simd.and(first, six), simd.or(simd.and(third, four), upper(first))];
     let high = simd.and(simd.shr(third, 4), four);
     let minima = [simd.and(second, six), simd.or(high, upper(second))];
-    Head { d, dmin, scales, minima, words }
+    Head { d, dmin, scales: unsigned_bytes(simd, scales), minima: unsigned_bytes(simd, minima) }
 }
 
-/// Words that follow each other, as many as a multiple of four.
+/// 32 bytes of each row.
 #[inline(always)]
-fn load<S: Simd, T: Source, const WORDS: usize>(simd: S, rows: T, at: usize) -> [S::I; WORDS] {
-    let mut words = [simd.splat_word(0); WORDS];
-    for (i, words) in words.as_chunks_mut().0.iter_mut().enumerate() {
-        *words = rows.load(simd, at + 16 * i);
+fn factors<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> [S::I; 8] {
+    let [a, b, c, d] = rows.factors(simd, at);
+    let [e, f, g, h] = rows.factors(simd, at + 16);
+    [a, b, c, d, e, f, g, h]
+}
+
+/// The bytes of two words.
+#[inline(always)]
+fn unsigned_bytes<S: Simd>(simd: S, words: [S::I; 2]) -> [S::F; 8] {
+    let mut bytes = [simd.splat(0.0); 8];
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        let word = simd.shr(words[i / 4], 8 * (i % 4) as u32);
+        *byte = simd.to_float(simd.and(word, simd.splat_word(0xff)));
     }
-    words
+    bytes
 }
 
-/// The byte of a part in two words of four.
+/// The bytes of four words, with their signs.
 #[inline(always)]
-fn of_part<S: Simd>(simd: S, words: [S::I; 2], part: usize) -> S::F {
-    let word = simd.shr(words[part / 4], 8 * (part % 4) as u32);
-    simd.to_float(simd.and(word, simd.splat_word(0xff)))
-}
-
-/// Words of nibbles for two parts: the low ones are the even part, the high ones the odd part.
-#[inline(always)]
-fn nibbles<S: Simd>(simd: S, words: &[S::I], part: usize) -> [S::I; 8] {
-    let mask = simd.splat_word(0x0f0f_0f0f);
-    let mut q = [mask; 8];
-    for (q, word) in q.iter_mut().zip(&words[part / 2 * 8..][..8]) {
-        *q = simd.and(simd.shr(*word, 4 * (part % 2) as u32), mask);
+fn signed_bytes<S: Simd>(simd: S, words: [S::I; 4]) -> [S::F; 16] {
+    let mut bytes = [simd.splat(0.0); 16];
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        let word = simd.shl(words[i / 4], 24 - 8 * (i % 4) as u32);
+        *byte = simd.to_float(simd.sar(word, 24));
     }
-    q
+    bytes
 }
 
-/// The same for both of a pair.
+/// Two times 32 nibbles: the low ones are the even part, the high ones the odd part.
 #[inline(always)]
-fn nibbles_of_pair<S: Simd>(simd: S, words: &[S::I], pair: usize) -> [[S::I; 8]; 2] {
+fn nibbles_of_pair<S: Simd>(simd: S, bytes: [S::I; 8]) -> [[S::I; 8]; 2] {
     let mask = simd.splat_word(0x0f0f_0f0f);
     let (mut even, mut odd) = ([mask; 8], [mask; 8]);
-    for ((even, odd), word) in even.iter_mut().zip(&mut odd).zip(&words[8 * pair..][..8]) {
-        *even = simd.and(*word, mask);
-        *odd = simd.and(simd.shr(*word, 4), mask);
+    for ((even, odd), bytes) in even.iter_mut().zip(&mut odd).zip(bytes) {
+        *even = simd.and(bytes, mask);
+        *odd = simd.and(simd.shr(bytes, 4), mask);
     }
     [even, odd]
 }
 
+/// The parts of a pair, by their integers.
 #[inline(always)]
-fn scaled<S: Simd, const WORDS: usize>(
-    simd: S,
-    head: &Head<S, WORDS>,
-    part: usize,
-    q: [S::I; 8],
-) -> Part<S> {
-    let scale = of_part(simd, head.scales, part);
-    let minimum = [head.dmin, of_part(simd, head.minima, part)];
-    Part { q, d: head.d, scales: [scale; 2], minimum }
+fn scaled<S: Simd>(head: &Head<S>, pair: usize, q: [[S::I; 8]; 2]) -> [Part<S>; 2] {
+    let mut parts = [Part { q: q[0], d: head.d, scales: [head.d; 2], minimum: [head.dmin; 2] }; 2];
+    for (odd, (part, q)) in parts.iter_mut().zip(q).enumerate() {
+        part.q = q;
+        part.scales = [head.scales[2 * pair + odd]; 2];
+        part.minimum[1] = head.minima[2 * pair + odd];
+    }
+    parts
 }
 
 /// Nibbles.
@@ -91,39 +89,23 @@ impl Block for Q4K {
     const BYTES: usize = 144;
     const PARTS: usize = 8;
     const FORM: Form = Form::Subtracted;
-    type Head<S: Simd> = Head<S, 36>;
+    type Head<S: Simd> = Head<S>;
+    type Parts<S: Simd> = [Part<S>; 2];
 
     #[inline(always)]
-    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Self::Head<S> {
-        head(simd, rows, at)
+    fn head<S: Simd, T: Source>(simd: S, rows: T) -> Head<S> {
+        head(simd, rows)
     }
 
     #[inline(always)]
-    fn part<S: Simd, T: Source>(
-        simd: S,
-        _rows: T,
-        _at: usize,
-        head: &Self::Head<S>,
-        part: usize,
-    ) -> Part<S> {
-        scaled(simd, head, part, nibbles(simd, &head.words[4..], part))
+    fn parts<S: Simd, T: Source>(simd: S, rows: T, head: &Head<S>, pair: usize) -> [Part<S>; 2] {
+        let q = nibbles_of_pair(simd, factors(simd, rows, 16 + 32 * pair));
+        scaled::<S>(head, pair, q)
     }
 
     #[inline(always)]
-    fn pair<S: Simd, T: Source>(
-        simd: S,
-        _rows: T,
-        _at: usize,
-        head: &Self::Head<S>,
-        pair: usize,
-    ) -> [Part<S>; 2] {
-        let [even, odd] = nibbles_of_pair(simd, &head.words[4..], pair);
-        [scaled(simd, head, 2 * pair, even), scaled(simd, head, 2 * pair + 1, odd)]
-    }
-
-    #[inline(always)]
-    fn dot<S: Simd, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I {
-        simd.dot_unsigned::<N, 15>(q, x)
+    fn dot<S: Simd, T: Source, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I {
+        T::dot_unsigned::<S, N, 15>(simd, q, x)
     }
 }
 
@@ -135,52 +117,36 @@ impl Block for Q5K {
     const BYTES: usize = 176;
     const PARTS: usize = 8;
     const FORM: Form = Form::Subtracted;
-    type Head<S: Simd> = Head<S, 44>;
+    /// The bits of all parts, too.
+    type Head<S: Simd> = (Head<S>, [S::I; 8]);
+    type Parts<S: Simd> = [Part<S>; 2];
 
     #[inline(always)]
-    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Self::Head<S> {
-        head(simd, rows, at)
+    fn head<S: Simd, T: Source>(simd: S, rows: T) -> Self::Head<S> {
+        (head(simd, rows), factors(simd, rows, 16))
     }
 
     #[inline(always)]
-    fn part<S: Simd, T: Source>(
+    fn parts<S: Simd, T: Source>(
         simd: S,
-        _rows: T,
-        _at: usize,
-        head: &Self::Head<S>,
-        part: usize,
-    ) -> Part<S> {
-        let mut q = nibbles(simd, &head.words[12..], part);
-        let one = simd.splat_word(0x0101_0101);
-        for (q, fifth) in q.iter_mut().zip(&head.words[4..12]) {
-            let bit = simd.and(simd.shr(*fifth, part as u32), one);
-            *q = simd.or(*q, simd.shl(bit, 4));
-        }
-        scaled(simd, head, part, q)
-    }
-
-    #[inline(always)]
-    fn pair<S: Simd, T: Source>(
-        simd: S,
-        _rows: T,
-        _at: usize,
-        head: &Self::Head<S>,
+        rows: T,
+        (head, bits): &Self::Head<S>,
         pair: usize,
     ) -> [Part<S>; 2] {
-        let [mut even, mut odd] = nibbles_of_pair(simd, &head.words[12..], pair);
+        let [mut even, mut odd] = nibbles_of_pair(simd, factors(simd, rows, 48 + 32 * pair));
         let fifth = simd.splat_word(0x1010_1010);
-        for ((even, odd), bits) in even.iter_mut().zip(&mut odd).zip(&head.words[4..12]) {
+        for ((even, odd), bits) in even.iter_mut().zip(&mut odd).zip(bits) {
             // The bits of the pair become bits 4 and 5 of each byte: what the shifts bring in from other bytes is not kept.
             let bits = simd.shl(simd.shr(*bits, 2 * pair as u32), 4);
             *even = simd.or(*even, simd.and(bits, fifth));
             *odd = simd.or(*odd, simd.and(simd.shr(bits, 1), fifth));
         }
-        [scaled(simd, head, 2 * pair, even), scaled(simd, head, 2 * pair + 1, odd)]
+        scaled::<S>(head, pair, [even, odd])
     }
 
     #[inline(always)]
-    fn dot<S: Simd, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I {
-        simd.dot_unsigned::<N, 31>(q, x)
+    fn dot<S: Simd, T: Source, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I {
+        T::dot_unsigned::<S, N, 31>(simd, q, x)
     }
 }
 
@@ -193,42 +159,44 @@ impl Block for Q6K {
     const BYTES: usize = 210;
     const PARTS: usize = 8;
     const FORM: Form = Form::Halves(32);
-    /// d, and all words before it.
-    type Head<S: Simd> = (S::F, [S::I; 52]);
+    /// d, and the scales.
+    type Head<S: Simd> = (S::F, [S::F; 16]);
+    type Parts<S: Simd> = [Part<S>; 2];
 
     #[inline(always)]
-    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Self::Head<S> {
-        (simd.f16_halves(rows.halves(at + 208)), load(simd, rows, at))
+    fn head<S: Simd, T: Source>(simd: S, rows: T) -> Self::Head<S> {
+        (simd.f16_halves(rows.halves(208)), signed_bytes(simd, rows.load(simd, 192)))
     }
 
+    /// Of the two pairs of a half, the first one has the low nibbles, the second one the high ones.
     #[inline(always)]
-    fn part<S: Simd, T: Source>(
+    fn parts<S: Simd, T: Source>(
         simd: S,
-        _rows: T,
-        _at: usize,
-        (d, words): &Self::Head<S>,
-        part: usize,
-    ) -> Part<S> {
-        let (half, part_of_half) = (part / 4, part % 4);
-        let low = &words[16 * half + part_of_half % 2 * 8..][..8];
-        let high = &words[32 + 8 * half..][..8];
-        let scales = &words[48..];
-        let (four, two) = (simd.splat_word(0x0f0f_0f0f), simd.splat_word(0x0303_0303));
-        let mut q = [four; 8];
-        for (q, (low, high)) in q.iter_mut().zip(low.iter().zip(high)) {
-            let pair = simd.and(simd.shr(*high, 2 * part_of_half as u32), two);
-            let nibble = simd.and(simd.shr(*low, (part_of_half / 2 * 4) as u32), four);
-            *q = simd.or(nibble, simd.shl(pair, 4));
+        rows: T,
+        (d, scales): &Self::Head<S>,
+        pair: usize,
+    ) -> [Part<S>; 2] {
+        let (half, pair_of_half) = (pair / 2, pair % 2);
+        let upper = factors(simd, rows, 128 + 32 * half);
+        let (four, two) = (simd.splat_word(0x0f0f_0f0f), simd.splat_word(0x3030_3030));
+        let mut parts = [Part { q: upper, d: *d, scales: [*d; 2], minimum: [*d; 2] }; 2];
+        for (odd, part) in parts.iter_mut().enumerate() {
+            part.q = factors(simd, rows, 64 * half + 32 * odd);
+            for (q, upper) in part.q.iter_mut().zip(upper) {
+                let nibble = simd.and(simd.shr(*q, 4 * pair_of_half as u32), four);
+                // The pair of bits becomes bits 4 and 5 of each byte: what the shifts bring in from other bytes is not kept.
+                let upper = simd.shl(simd.shr(upper, 4 * pair_of_half as u32), 4 - 2 * odd as u32);
+                *q = simd.or(nibble, simd.and(upper, two));
+            }
+            for (sixteen, scale) in part.scales.iter_mut().enumerate() {
+                *scale = scales[4 * pair + 2 * odd + sixteen];
+            }
         }
-        let scale = |index: usize| {
-            let word = simd.shl(scales[index / 4], 24 - 8 * (index % 4) as u32);
-            simd.to_float(simd.sar(word, 24))
-        };
-        Part { q, d: *d, scales: [scale(2 * part), scale(2 * part + 1)], minimum: [*d; 2] }
+        parts
     }
 
     #[inline(always)]
-    fn dot<S: Simd, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I {
-        simd.dot_unsigned::<N, 63>(q, x)
+    fn dot<S: Simd, T: Source, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I {
+        T::dot_unsigned::<S, N, 63>(simd, q, x)
     }
 }

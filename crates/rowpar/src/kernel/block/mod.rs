@@ -20,6 +20,9 @@ pub(super) use self::{
     plain::{Q4_0, Q4_1, Q5_0, Q5_1, Q8_0},
 };
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// A part of 32 columns of eight rows.
 ///
 /// What a format does not have is a splat that nothing reads.
@@ -60,32 +63,44 @@ pub(super) trait Block {
     const FORM: Form;
     /// What the parts of a block share.
     type Head<S: Simd>: Copy;
+    /// Parts that are taken apart together, as they share words: an array of them, into as many of which a block can be cut.
+    type Parts<S: Simd>: AsRef<[Part<S>]>;
 
-    /// Reads what the parts of the block at a byte share.
-    fn head<S: Simd, T: Source>(simd: S, rows: T, at: usize) -> Self::Head<S>;
-    /// Reads a part of the block at a byte.
-    fn part<S: Simd, T: Source>(
+    /// Reads what the parts of the rows, which are a block each, share.
+    fn head<S: Simd, T: Source>(simd: S, rows: T) -> Self::Head<S>;
+    /// Reads parts, after as many `turns` have read those before them.
+    fn parts<S: Simd, T: Source>(
         simd: S,
         rows: T,
-        at: usize,
         head: &Self::Head<S>,
-        part: usize,
-    ) -> Part<S>;
-    /// Reads the parts `2 * pair` and the next one. Formats whose two parts share words take them apart together.
-    #[inline(always)]
-    fn pair<S: Simd, T: Source>(
-        simd: S,
-        rows: T,
-        at: usize,
-        head: &Self::Head<S>,
-        pair: usize,
-    ) -> [Part<S>; 2] {
-        let part = 2 * pair;
-        [Self::part(simd, rows, at, head, part), Self::part(simd, rows, at, head, part + 1)]
-    }
+        turns: usize,
+    ) -> Self::Parts<S>;
     /// The sums of the products of sixteen or of all integers, as they are stored, with an input.
-    fn dot<S: Simd, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I;
+    fn dot<S: Simd, T: Source, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I;
 }
+
+/// What a format is multiplied with.
+trait Mode {
+    /// An input.
+    type Input<'x>: Copy;
+
+    /// Adds the products of the part of this index to the sums of each input.
+    fn add<F: Block, S: Simd, T: Source, const B: usize>(
+        simd: S,
+        acc: &mut [S::F; B],
+        part: &Part<S>,
+        x: [Self::Input<'_>; B],
+        index: usize,
+    );
+}
+
+/// Quantized inputs.
+#[derive(Debug)]
+struct Q8;
+
+/// Inputs of floats.
+#[derive(Debug)]
+struct Floats;
 
 /// A block format with quantized inputs.
 #[derive(Debug)]
@@ -94,37 +109,6 @@ pub(super) struct Quantized<F>(PhantomData<F>);
 /// A block format with inputs of floats.
 #[derive(Debug)]
 pub(super) struct Widened<F>(PhantomData<F>);
-
-/// Calls `f` for each part of the rows, left to right, with the number of the part and the group it is of.
-macro_rules! for_each_part {
-    ($F:ident, $simd:ident, $groups:ident, |$group:ident, $index:ident, $part:ident| $body:block) => {
-        let n_blocks = $groups[0].row_bytes() / $F::BYTES;
-        // As a loop: unrolled, it is eight times as long and no faster.
-        let n_parts = if $F::PARTS == 1 { 1 } else { std::hint::black_box($F::PARTS) };
-        // Parts that are within a cache line.
-        let in_line = 64 / ($F::BYTES / $F::PARTS);
-        let mut of_line = 0;
-        for block in 0..n_blocks {
-            let at = block * $F::BYTES;
-            let mut heads = [$F::head($simd, $groups[0], at); G];
-            for group in 1..G {
-                heads[group] = $F::head($simd, $groups[group], at);
-            }
-            for part in 0..n_parts {
-                let $index = block * $F::PARTS + part;
-                for $group in 0..G {
-                    if of_line == 0 {
-                        let at = at + part * ($F::BYTES / $F::PARTS);
-                        $groups[$group].prefetch(at, 0, LANES);
-                    }
-                    let $part = $F::part($simd, $groups[$group], at, &heads[$group], part);
-                    $body
-                }
-                of_line = if of_line + 1 == in_line { 0 } else { of_line + 1 };
-            }
-        }
-    };
-}
 
 impl<F: Block> Kernel for Quantized<F> {
     type Input<'x> = &'x [Q8Block];
@@ -136,42 +120,69 @@ impl<F: Block> Kernel for Quantized<F> {
         groups: [T; G],
         x: [&[Q8Block]; B],
     ) -> [[[f32; LANES]; B]; G] {
-        if F::PARTS > 1 {
-            return in_pairs::<F, S, T, B, G>(simd, groups, x);
+        if !S::STRAIGHT || T::PACKED || B > 1 {
+            // Words in lanes, once there, serve all inputs.
+            return sums::<F, Q8, S, T, B, G>(simd, groups, x);
         }
-        let mut acc = [[simd.splat(0.0); B]; G];
-        for_each_part!(F, simd, groups, |group, index, part| {
-            for (acc, x) in acc[group].iter_mut().zip(x) {
-                *acc = simd.keep(simd.add(*acc, product::<F, S>(simd, &part, &x[index])));
-            }
-        });
-        to_arrays(simd, acc)
+        let mut straight = [groups[0].straight(); G];
+        for (straight, group) in straight.iter_mut().zip(groups) {
+            *straight = group.straight();
+        }
+        sums::<F, Q8, S, T::Straight, B, G>(simd, straight, x)
     }
 }
 
-/// The sums of a format with several parts to a block, two parts at a time.
+impl<F: Block> Kernel for Widened<F> {
+    type Input<'x> = &'x [f32];
+    const PAIRS: bool = false;
+
+    #[inline(always)]
+    fn sums<S: Simd, T: Source, const B: usize, const G: usize>(
+        simd: S,
+        groups: [T; G],
+        x: [&[f32]; B],
+    ) -> [[[f32; LANES]; B]; G] {
+        sums::<F, Floats, S, T, B, G>(simd, groups, x)
+    }
+}
+
+/// The sums of rows, over their parts from left to right.
 #[inline(always)]
-fn in_pairs<F: Block, S: Simd, T: Source, const B: usize, const G: usize>(
+fn sums<F: Block, M: Mode, S: Simd, T: Source, const B: usize, const G: usize>(
     simd: S,
     groups: [T; G],
-    x: [&[Q8Block]; B],
+    x: [M::Input<'_>; B],
 ) -> [[[f32; LANES]; B]; G] {
-    let mut acc = [[simd.splat(0.0); B]; G];
     let n_blocks = groups[0].row_bytes() / F::BYTES;
-    debug_assert!(F::PARTS.is_multiple_of(2));
-    let n_pairs = std::hint::black_box(F::PARTS / 2); // a loop, as above
+    let at_once = size_of::<F::Parts<S>>() / size_of::<Part<S>>();
+    let n_turns = F::PARTS / at_once;
+    let turn_bytes = F::BYTES / n_turns;
+    // As a loop: unrolled, it is several times as long and no faster.
+    let n_turns = if n_turns == 1 { 1 } else { std::hint::black_box(n_turns) };
+    let mut acc = [[simd.splat(0.0); B]; G];
+    let mut line = 0;
     for block in 0..n_blocks {
         let at = block * F::BYTES;
-        for (group, acc) in groups.iter().zip(&mut acc) {
-            let head = F::head(simd, *group, at);
-            for pair in 0..n_pairs {
-                group.prefetch(at + pair * (2 * F::BYTES / F::PARTS), 0, LANES);
-                let index = block * F::PARTS + 2 * pair;
-                let parts = F::pair(simd, *group, at, &head, pair);
-                for (part, index) in parts.iter().zip(index..) {
-                    for (acc, x) in acc.iter_mut().zip(x) {
-                        *acc = simd.keep(simd.add(*acc, product::<F, S>(simd, part, &x[index])));
-                    }
+        let mut rows = groups;
+        for rows in &mut rows {
+            *rows = rows.part(at, F::BYTES);
+        }
+        let mut heads = [F::head(simd, rows[0]); G];
+        for (head, rows) in heads.iter_mut().zip(rows).skip(1) {
+            *head = F::head(simd, rows);
+        }
+        for turn in 0..n_turns {
+            if at + turn * turn_bytes >= line {
+                for group in groups {
+                    group.prefetch(line, 0, LANES);
+                }
+                line += LINE;
+            }
+            for group in 0..G {
+                let parts = F::parts(simd, rows[group], &heads[group], turn);
+                let first = block * F::PARTS + turn * at_once;
+                for (part, index) in parts.as_ref().iter().zip(first..) {
+                    M::add::<F, S, T, B>(simd, &mut acc[group], part, x, index);
                 }
             }
         }
@@ -179,9 +190,26 @@ fn in_pairs<F: Block, S: Simd, T: Source, const B: usize, const G: usize>(
     to_arrays(simd, acc)
 }
 
+impl Mode for Q8 {
+    type Input<'x> = &'x [Q8Block];
+
+    #[inline(always)]
+    fn add<F: Block, S: Simd, T: Source, const B: usize>(
+        simd: S,
+        acc: &mut [S::F; B],
+        part: &Part<S>,
+        x: [&[Q8Block]; B],
+        index: usize,
+    ) {
+        for (acc, x) in acc.iter_mut().zip(x) {
+            *acc = simd.keep(simd.add(*acc, product::<F, S, T>(simd, part, &x[index])));
+        }
+    }
+}
+
 /// `oracle::Part::product` of eight rows.
 #[inline(always)]
-fn product<F: Block, S: Simd>(simd: S, part: &Part<S>, x: &Q8Block) -> S::F {
+fn product<F: Block, S: Simd, T: Source>(simd: S, part: &Part<S>, x: &Q8Block) -> S::F {
     let words: &[[i8; 4]; 8] = x.q.as_chunks().0.try_into().expect("32 integers");
     let scale = simd.splat(x.scale);
     let d = simd.mul(part.d, scale);
@@ -190,7 +218,7 @@ fn product<F: Block, S: Simd>(simd: S, part: &Part<S>, x: &Q8Block) -> S::F {
         let offset = simd.mul(simd.splat(offset as f32), simd.splat(of));
         simd.sub(simd.to_float(sums), offset)
     };
-    let whole = F::dot(simd, part.q, words);
+    let whole = F::dot::<S, T, _>(simd, part.q, words);
     match F::FORM {
         Form::Signed if S::BIAS == 0 => simd.mul(simd.to_float(whole), d),
         Form::Signed => simd.mul(less(whole, S::BIAS, x.sum), d),
@@ -208,8 +236,10 @@ fn product<F: Block, S: Simd>(simd: S, part: &Part<S>, x: &Q8Block) -> S::F {
         Form::Halves(offset) => {
             let [a, b, c, e, f, g, h, i] = part.q;
             let (low, high) = words.split_at(4);
-            let low = F::dot(simd, [a, b, c, e], low.try_into().expect("sixteen integers"));
-            let high = F::dot(simd, [f, g, h, i], high.try_into().expect("sixteen integers"));
+            let low =
+                F::dot::<S, T, _>(simd, [a, b, c, e], low.try_into().expect("sixteen integers"));
+            let high =
+                F::dot::<S, T, _>(simd, [f, g, h, i], high.try_into().expect("sixteen integers"));
             let low = less(low, offset, x.half_sums[0]);
             let high = less(high, offset, x.half_sums[1]);
             let sums = simd.add(simd.mul(low, part.scales[0]), simd.mul(high, part.scales[1]));
@@ -218,36 +248,33 @@ fn product<F: Block, S: Simd>(simd: S, part: &Part<S>, x: &Q8Block) -> S::F {
     }
 }
 
-impl<F: Block> Kernel for Widened<F> {
+impl Mode for Floats {
     type Input<'x> = &'x [f32];
-    const PAIRS: bool = false;
 
     #[inline(always)]
-    fn sums<S: Simd, T: Source, const B: usize, const G: usize>(
+    fn add<F: Block, S: Simd, T: Source, const B: usize>(
         simd: S,
-        groups: [T; G],
+        acc: &mut [S::F; B],
+        part: &Part<S>,
         x: [&[f32]; B],
-    ) -> [[[f32; LANES]; B]; G] {
-        let mut acc = [[simd.splat(0.0); B]; G];
-        for_each_part!(F, simd, groups, |group, index, part| {
-            let mut inputs = [&[[0.0; 4]; 8]; B];
-            for (input, x) in inputs.iter_mut().zip(x) {
-                let part = &x.as_chunks::<32>().0[index];
-                *input = part.as_chunks().0.try_into().expect("32 values");
-            }
-            let scales = weight_scales::<F, S>(simd, &part);
-            for word in 0..8 {
-                let columns = columns::<F, S>(simd, &part, scales, word);
-                for (acc, x) in acc[group].iter_mut().zip(inputs) {
-                    let mut sum = *acc;
-                    for (column, x) in columns.iter().zip(&x[word]) {
-                        sum = simd.add(sum, simd.mul(*column, simd.splat(*x)));
-                    }
-                    *acc = if B > 1 { simd.keep(sum) } else { sum };
+        index: usize,
+    ) {
+        let mut inputs = [&[[0.0; 4]; 8]; B];
+        for (input, x) in inputs.iter_mut().zip(x) {
+            let part = &x.as_chunks::<32>().0[index];
+            *input = part.as_chunks().0.try_into().expect("32 values");
+        }
+        let scales = weight_scales::<F, S>(simd, part);
+        for word in 0..8 {
+            let columns = columns::<F, S>(simd, part, scales, word);
+            for (acc, x) in acc.iter_mut().zip(inputs) {
+                let mut sum = *acc;
+                for (column, x) in columns.iter().zip(&x[word]) {
+                    sum = simd.add(sum, simd.mul(*column, simd.splat(*x)));
                 }
+                *acc = if B > 1 { simd.keep(sum) } else { sum };
             }
-        });
-        to_arrays(simd, acc)
+        }
     }
 }
 

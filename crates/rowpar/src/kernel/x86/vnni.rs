@@ -4,8 +4,16 @@
 
 use std::arch::x86_64::*;
 
-use super::ymm::{Dot, Ymm, splat_bytes};
+use super::ymm::{Dot, Ymm};
 use crate::kernel::simd::Task;
+
+/// An operation that a set has, in a method of its token.
+macro_rules! ymm {
+    ($call:expr) => {
+        // SAFETY: K1: the token is of a CPU with all of the set.
+        unsafe { $call }
+    };
+}
 
 /// A set whose instruction is `$dot`.
 macro_rules! vnni {
@@ -40,41 +48,27 @@ macro_rules! vnni {
             }
 
             #[inline(always)]
-            fn dot_unsigned<const N: usize, const MAX: i32>(
+            fn sums_unsigned<const N: usize, const MAX: i32>(
                 self,
                 w: [__m256i; N],
-                x: &[[i8; 4]; N],
+                x: [__m256i; N],
             ) -> __m256i {
-                #[inline]
-                #[target_feature(enable = $features)]
-                fn inner<const N: usize>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
-                    // Two sums, as the instruction takes longer than the next one needs to start.
-                    let mut sums = [_mm256_setzero_si256(); 2];
-                    for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
-                        sums[k % 2] = $dot(sums[k % 2], w, splat_bytes(*x));
-                    }
-                    _mm256_add_epi32(sums[0], sums[1])
+                let mut sums = [ymm!(_mm256_setzero_si256()); 2];
+                for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
+                    // Two sums where there are many, as the instruction takes longer than the next one needs to start.
+                    let sum = &mut sums[if N > 2 { k % 2 } else { 0 }];
+                    *sum = ymm!($dot(*sum, w, x));
                 }
-                // SAFETY: K1, as above.
-                unsafe { inner(w, x) }
+                if N > 2 { ymm!(_mm256_add_epi32(sums[0], sums[1])) } else { sums[0] }
             }
 
             #[inline(always)]
-            fn dot_signed<const N: usize>(self, w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
-                #[inline]
-                #[target_feature(enable = $features)]
-                fn inner<const N: usize>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+            fn sums_signed<const N: usize>(self, mut w: [__m256i; N], x: [__m256i; N]) -> __m256i {
+                for w in &mut w {
                     // With its highest bit turned over, a byte is 128 more, and unsigned.
-                    let turn = _mm256_set1_epi8(i8::MIN);
-                    let mut sums = [_mm256_setzero_si256(); 2];
-                    for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
-                        let w = _mm256_xor_si256(w, turn);
-                        sums[k % 2] = $dot(sums[k % 2], w, splat_bytes(*x));
-                    }
-                    _mm256_add_epi32(sums[0], sums[1])
+                    *w = ymm!(_mm256_xor_si256(*w, _mm256_set1_epi8(i8::MIN)));
                 }
-                // SAFETY: K1, as above.
-                unsafe { inner(w, x) }
+                self.sums_unsigned::<N, 255>(w, x)
             }
         }
     };

@@ -18,14 +18,15 @@ pub(in crate::kernel) unsafe trait Dot: Copy {
     const BIAS: u32;
     /// Runs `task`, compiled for this instruction set.
     fn enter<T: Task>(self, task: T);
-    /// As [`Simd::dot_unsigned`].
-    fn dot_unsigned<const N: usize, const MAX: i32>(
+    /// The sums of products of unsigned bytes of at most `MAX` with signed ones, of the four bytes in a lane and the same lane of all
+    /// vectors.
+    fn sums_unsigned<const N: usize, const MAX: i32>(
         self,
         w: [__m256i; N],
-        x: &[[i8; 4]; N],
+        x: [__m256i; N],
     ) -> __m256i;
-    /// As [`Simd::dot_signed`].
-    fn dot_signed<const N: usize>(self, w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i;
+    /// The same of signed bytes, each counted as `BIAS` more than it is.
+    fn sums_signed<const N: usize>(self, w: [__m256i; N], x: [__m256i; N]) -> __m256i;
 }
 
 /// AVX2 and F16C, and what `D` stands for.
@@ -69,60 +70,55 @@ unsafe impl Dot for Avx2 {
         avx2!(Ymm(self), inner(Ymm(self), task));
     }
 
+    /// Sums of pairs fit 16 bits, and sums of several of them, too, where the weights are small.
     #[inline(always)]
-    fn dot_unsigned<const N: usize, const MAX: i32>(
+    fn sums_unsigned<const N: usize, const MAX: i32>(
         self,
         w: [__m256i; N],
-        x: &[[i8; 4]; N],
+        x: [__m256i; N],
     ) -> __m256i {
-        avx2!(Ymm(self), dot_unsigned::<N, MAX>(w, x))
-    }
-
-    #[inline(always)]
-    fn dot_signed<const N: usize>(self, w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
-        avx2!(Ymm(self), dot_signed::<N>(w, x))
-    }
-}
-
-/// Sums of pairs fit 16 bits, and sums of several of them, too, where the weights are small.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn dot_unsigned<const N: usize, const MAX: i32>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
-    let at_once = const { words_in_16_bits(MAX) };
-    let ones = _mm256_set1_epi16(1);
-    let mut sum = _mm256_setzero_si256();
-    let mut first = 0;
-    while first < N {
-        let mut pairs = _mm256_maddubs_epi16(w[first], splat_bytes(x[first]));
-        let mut next = first + 1;
-        while next < N && next < first + at_once {
-            pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(w[next], splat_bytes(x[next])));
-            next += 1;
+        let at_once = const { words_in_16_bits(MAX) };
+        let mut sum = avx2!(Ymm(self), _mm256_setzero_si256());
+        let mut first = 0;
+        while first < N {
+            let mut pairs = avx2!(Ymm(self), _mm256_maddubs_epi16(w[first], x[first]));
+            let mut next = first + 1;
+            while next < N && next < first + at_once {
+                let more = avx2!(Ymm(self), _mm256_maddubs_epi16(w[next], x[next]));
+                pairs = avx2!(Ymm(self), _mm256_add_epi16(pairs, more));
+                next += 1;
+            }
+            sum = avx2!(Ymm(self), add_pairs(sum, pairs));
+            first = next;
         }
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
-        first = next;
+        sum
     }
-    sum
+
+    /// The sign of a weight goes to the input: 128 · 127, twice, still fits 16 bits.
+    #[inline(always)]
+    fn sums_signed<const N: usize>(self, w: [__m256i; N], x: [__m256i; N]) -> __m256i {
+        let mut sum = avx2!(Ymm(self), _mm256_setzero_si256());
+        for (w, x) in w.into_iter().zip(x) {
+            let x = avx2!(Ymm(self), _mm256_sign_epi8(x, w));
+            let w = avx2!(Ymm(self), _mm256_abs_epi8(w));
+            let pairs = avx2!(Ymm(self), _mm256_maddubs_epi16(w, x));
+            sum = avx2!(Ymm(self), add_pairs(sum, pairs));
+        }
+        sum
+    }
 }
 
-/// The sign of a weight goes to the input: 128 · 127, twice, still fits 16 bits.
+/// Adds the sums of neighbours of 16 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn dot_signed<const N: usize>(w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
-    let ones = _mm256_set1_epi16(1);
-    let mut sum = _mm256_setzero_si256();
-    for (w, x) in w.into_iter().zip(x) {
-        let x = _mm256_sign_epi8(splat_bytes(*x), w);
-        let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), x);
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
-    }
-    sum
+fn add_pairs(sum: __m256i, pairs: __m256i) -> __m256i {
+    _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
 }
 
 /// Four bytes in every lane.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn splat_bytes(x: [i8; 4]) -> __m256i {
+fn splat_bytes(x: [i8; 4]) -> __m256i {
     _mm256_set1_epi32(word_of(x).cast_signed())
 }
 
@@ -247,12 +243,12 @@ impl<D: Dot> Simd for Ymm<D> {
         w: [__m256i; N],
         x: &[[i8; 4]; N],
     ) -> __m256i {
-        self.0.dot_unsigned::<N, MAX>(w, x)
+        self.0.sums_unsigned::<N, MAX>(w, self.splats(x))
     }
 
     #[inline(always)]
     fn dot_signed<const N: usize>(self, w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
-        self.0.dot_signed(w, x)
+        self.0.sums_signed(w, self.splats(x))
     }
 
     #[inline(always)]
@@ -260,9 +256,72 @@ impl<D: Dot> Simd for Ymm<D> {
         avx2!(self, load_rows(rows))
     }
 
+    const STRAIGHT: bool = true;
+
+    #[inline(always)]
+    fn load_straight(self, rows: [&[u8; 16]; LANES]) -> [__m256i; 4] {
+        avx2!(self, load_straight(rows))
+    }
+
+    #[inline(always)]
+    fn fifth_bits_straight(self, bits: __m256i) -> [__m256i; 8] {
+        avx2!(self, fifth_bits_straight(bits))
+    }
+
+    #[inline(always)]
+    fn dot_unsigned_straight<const N: usize, const MAX: i32>(
+        self,
+        w: [__m256i; N],
+        x: &[[i8; 4]; N],
+    ) -> __m256i {
+        let [first, last] = self.sixteens(x);
+        let mut sums = [first; 4];
+        for (k, sum) in sums.iter_mut().enumerate() {
+            let of_rows = match N {
+                4 => self.0.sums_unsigned::<1, MAX>([w[k]], [first]),
+                _ => self.0.sums_unsigned::<2, MAX>([w[k], w[k + 4]], [first, last]),
+            };
+            *sum = avx2!(self, keep_words(of_rows));
+        }
+        avx2!(self, gather(sums))
+    }
+
+    #[inline(always)]
+    fn dot_signed_straight<const N: usize>(self, w: [__m256i; N], x: &[[i8; 4]; N]) -> __m256i {
+        let [first, last] = self.sixteens(x);
+        let mut sums = [first; 4];
+        for (k, sum) in sums.iter_mut().enumerate() {
+            let of_rows = match N {
+                4 => self.0.sums_signed([w[k]], [first]),
+                _ => self.0.sums_signed([w[k], w[k + 4]], [first, last]),
+            };
+            *sum = avx2!(self, keep_words(of_rows));
+        }
+        avx2!(self, gather(sums))
+    }
+
     #[inline(always)]
     fn load(self, bytes: &[u8; 32]) -> __m256i {
         avx2!(self, load(bytes))
+    }
+}
+
+impl<D: Dot> Ymm<D> {
+    /// Each four bytes in every lane of a register.
+    #[inline(always)]
+    fn splats<const N: usize>(self, x: &[[i8; 4]; N]) -> [__m256i; N] {
+        let mut splats = [avx2!(self, _mm256_setzero_si256()); N];
+        for (splat, x) in splats.iter_mut().zip(x) {
+            *splat = avx2!(self, splat_bytes(*x));
+        }
+        splats
+    }
+
+    /// The first sixteen and the last sixteen bytes, each in both halves of a register.
+    #[inline(always)]
+    fn sixteens<const N: usize>(self, x: &[[i8; 4]; N]) -> [__m256i; 2] {
+        let sixteens = x.as_flattened().as_chunks::<16>().0;
+        [avx2!(self, splat_16(&sixteens[0])), avx2!(self, splat_16(&sixteens[N / 4 - 1]))]
     }
 }
 
@@ -288,6 +347,17 @@ fn keep(mut acc: __m256) -> __m256 {
     // SAFETY: does nothing; the register comes out as it went in.
     unsafe { asm!("/* {0} */", inout(ymm_reg) acc, options(nomem, nostack, preserves_flags)) };
     acc
+}
+
+/// `words`, computed after those of an earlier call.
+///
+/// Left alone, the compiler loads all rows first, and keeps them until it comes to multiply them: 8 % slower.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn keep_words(mut words: __m256i) -> __m256i {
+    // SAFETY: does nothing; the register comes out as it went in.
+    unsafe { asm!("/* {0} */", inout(ymm_reg) words, options(nomem, nostack, preserves_flags)) };
+    words
 }
 
 #[inline]
@@ -362,29 +432,79 @@ fn fifth_bits(bits: __m256i) -> [__m256i; 8] {
     let mut words = [bits; 8];
     for (k, word) in words.iter_mut().enumerate() {
         let byte = _mm256_add_epi8(first, _mm256_set1_epi8((k / 2) as i8));
-        let spread = _mm256_shuffle_epi8(bits, byte);
-        let own = own[k % 2];
-        let set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, own), own);
-        *word = _mm256_and_si256(set, _mm256_set1_epi8(0x10));
+        *word = tested(_mm256_shuffle_epi8(bits, byte), own[k % 2]);
     }
     words
+}
+
+/// The same: a byte of a lane goes to eight bytes, and the one above it to the eight after them.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn fifth_bits_straight(bits: __m256i) -> [__m256i; 8] {
+    let own = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
+    let first = _mm256_broadcastsi128_si256(_mm_setr_epi32(0, 0, 0x0101_0101, 0x0101_0101));
+    let mut words = [bits; 8];
+    for (k, word) in words.iter_mut().enumerate() {
+        let byte = _mm256_add_epi8(first, _mm256_set1_epi8((k % 4 * 4 + k / 4 * 2) as i8));
+        *word = tested(_mm256_shuffle_epi8(bits, byte), own);
+    }
+    words
+}
+
+/// 16 in each byte that has its own bit.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn tested(bytes: __m256i, own: __m256i) -> __m256i {
+    let set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, own), own);
+    _mm256_and_si256(set, _mm256_set1_epi8(0x10))
+}
+
+/// Sixteen bytes of 8 rows: row k in the low half of vector k, row k + 4 in the high half.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_straight(rows: [&[u8; 16]; LANES]) -> [__m256i; 4] {
+    let mut halves = [_mm256_setzero_si256(); 4];
+    for (k, both) in halves.iter_mut().enumerate() {
+        // SAFETY: 16 bytes are valid, and the load needs no alignment.
+        let low = unsafe { _mm_loadu_si128(rows[k].as_ptr().cast()) };
+        // SAFETY: the same.
+        let high = unsafe { _mm_loadu_si128(rows[k + 4].as_ptr().cast()) };
+        *both = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high);
+    }
+    halves
+}
+
+/// Sixteen bytes in both halves of a register.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn splat_16(x: &[i8; 16]) -> __m256i {
+    // SAFETY: 16 bytes are valid, and the load needs no alignment.
+    _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(x.as_ptr().cast()) })
+}
+
+/// Sums of the four words in each half of four vectors: of row k from the low half of vector k, of row k + 4 from the high half.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn gather([a, b, c, d]: [__m256i; 4]) -> __m256i {
+    add_neighbours(add_neighbours(a, b), add_neighbours(c, d))
+}
+
+/// In each half, `[a0 + a1, a2 + a3, b0 + b1, b2 + b3]`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_neighbours(a: __m256i, b: __m256i) -> __m256i {
+    let (a, b) = (_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+    let even = _mm256_shuffle_ps::<0b10_00_10_00>(a, b);
+    let odd = _mm256_shuffle_ps::<0b11_01_11_01>(a, b);
+    _mm256_add_epi32(_mm256_castps_si256(even), _mm256_castps_si256(odd))
 }
 
 /// Four words of 8 rows, one vector each.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_rows(rows: [&[u8; 16]; LANES]) -> [__m256i; 4] {
-    // Row k in the low half, row k + 4 in the high half.
-    let mut halves = [_mm256_setzero_ps(); 4];
-    for (k, both) in halves.iter_mut().enumerate() {
-        // SAFETY: 16 bytes are valid, and the load needs no alignment.
-        let low = unsafe { _mm_loadu_ps(rows[k].as_ptr().cast()) };
-        // SAFETY: the same.
-        let high = unsafe { _mm_loadu_ps(rows[k + 4].as_ptr().cast()) };
-        *both = _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high);
-    }
     // A 4 × 4 transpose in each half.
-    let [a, b, c, d] = halves;
+    let [a, b, c, d] = load_straight(rows).map(|both| _mm256_castsi256_ps(both));
     let (ab_low, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
     let (cd_low, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
     [
