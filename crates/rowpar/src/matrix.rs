@@ -8,7 +8,7 @@ use std::{error::Error, fmt, ops::Range};
 use crate::kernel::bytes;
 use crate::{
     Format,
-    kernel::{RowRange, TILE_ROWS},
+    kernel::{NextRows, RowRange, TILE_ROWS},
     oracle,
     packed::unpacked_row,
 };
@@ -189,11 +189,16 @@ impl<'a> Matrix<'a> {
         Self { n_packed, ..self }
     }
 
-    /// The rows of a range, as kernels take them.
-    pub(crate) fn row_range(&self, rows: Range<usize>) -> RowRange<'a> {
-        let end = self.bytes.as_ptr_range().end.addr();
+    /// The rows of a range, as kernels take them, and those that the thread is most likely to have next.
+    pub(crate) fn row_range(&self, rows: Range<usize>, next: Matrix<'a>) -> RowRange<'a> {
         let Self { format, row_bytes, n_packed, bytes, .. } = self.rows(rows);
-        RowRange { format, row_bytes, n_packed, bytes, end }
+        RowRange {
+            format,
+            row_bytes,
+            n_packed,
+            bytes,
+            next: NextRows { bytes: next.bytes, row_bytes: next.row_bytes },
+        }
     }
 }
 

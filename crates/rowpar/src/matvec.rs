@@ -206,8 +206,9 @@ pub(crate) fn dispatch<const N: usize>(
         let whole = kernels.take_at_once(w.format(), x);
         Piece { input: (w, x), outputs, whole }
     });
-    for_each_piece(pool, &cut, &pieces, |(w, x), rows: Range<usize>, first, out| {
-        kernels.run(w.row_range(rows), &x[first..first + out.len()], out);
+    for_each_piece(pool, &cut, &pieces, |(w, x), rows: Range<usize>, next, first, out| {
+        let next = next.map_or(Matrix::EMPTY, |((w, _), rows)| w.rows(rows));
+        kernels.run(w.row_range(rows, next), &x[first..first + out.len()], out);
     });
 }
 

@@ -48,7 +48,7 @@ fn for_each_part<const N: usize>(
 ) {
     pool.for_each_range(cut.n_units(), 1, &|units| {
         for (i, w) in w.iter().enumerate() {
-            f(w.row_range(cut.rows(i, &units)).bytes);
+            f(w.rows(cut.rows(i, &units)).bytes());
         }
     });
 }

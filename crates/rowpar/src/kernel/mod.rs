@@ -37,7 +37,11 @@ mod wasm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use self::{fp_env::DefaultFpEnv, source::TILE_ROWS, table::RowRange};
+pub(crate) use self::{
+    fp_env::DefaultFpEnv,
+    source::TILE_ROWS,
+    table::{NextRows, RowRange},
+};
 pub use self::{
     fp_env::with_default_floats,
     isa::{ISA_VARIABLE, Isa, ParseIsaError},

@@ -1,6 +1,6 @@
 //! Where the bytes of eight rows lie: each row by itself, or packed.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, ptr};
 
 use super::{
     prefetch::{opaque, prefetch_l2},
@@ -108,10 +108,27 @@ impl Spread {
 pub(super) struct Stream {
     /// Bytes from the start of the row to the end of the stream.
     pub(super) left: usize,
-    /// Bytes of the other lanes' streams, which lie between this stream and its continuation.
-    pub(super) skip: usize,
-    /// The address past the range: nothing is prefetched from there on.
-    pub(super) end: usize,
+    /// Where the first lane of the eight goes on then.
+    pub(super) next: Ahead,
+}
+
+/// Addresses of lanes, at equal distances, of which nothing but lines is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    pub(super) start: *const u8,
+    pub(super) stride: usize,
+}
+
+impl Ahead {
+    pub(super) const NOWHERE: Self = Self { start: ptr::null(), stride: 0 };
+
+    /// From a lane on.
+    pub(super) fn lanes(self, first: usize) -> Self {
+        match self.start.is_null() {
+            true => self,
+            false => Self { start: self.start.wrapping_add(first * self.stride), ..self },
+        }
+    }
 }
 
 impl<'a> Rows<'a> {
@@ -214,12 +231,20 @@ impl<'a> Source for Rows<'a> {
     #[inline(always)]
     fn prefetch(self, at: usize, first: usize, n: usize) {
         let ahead = at + AHEAD_BYTES;
-        let offset = if ahead < self.stream.left { ahead } else { ahead + self.stream.skip };
-        let start = Rows { start: opaque(self.start.wrapping_add(offset)), ..self };
-        if start.row(LANES - 1).addr() < self.stream.end {
-            for lane in first..first + n {
-                prefetch_l2(start.row(lane % LANES));
-            }
+        let Stream { left, next } = self.stream;
+        let mut lines = self;
+        if ahead < left {
+            lines.start = self.start.wrapping_add(ahead);
+        } else if next.start.is_null() {
+            return;
+        } else {
+            lines.start = next.start.wrapping_add(ahead - left);
+            lines.stride = next.stride;
+            lines.half = 4 * next.stride;
+        }
+        lines.start = opaque(lines.start);
+        for lane in first..first + n {
+            prefetch_l2(lines.row(lane % LANES));
         }
     }
 }

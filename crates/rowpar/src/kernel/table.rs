@@ -28,8 +28,15 @@ pub(crate) struct RowRange<'a> {
     /// Rows of the first `n_packed` are in tiles of [`TILE_ROWS`], the others as in a file.
     pub(crate) n_packed: usize,
     pub(crate) bytes: &'a [u8],
-    /// The address past the matrix: up to there it is worth asking for lines, as whoever has these rows gets the next ones.
-    pub(crate) end: usize,
+    /// What the thread is most likely to have next.
+    pub(crate) next: NextRows<'a>,
+}
+
+/// Rows whose first lines are worth asking for; none, if there are no bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NextRows<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) row_bytes: usize,
 }
 
 /// What the weights and an input are multiplied as.
@@ -303,7 +310,7 @@ fn enter<S: Simd, K: Kernel, const B: usize, const G: usize>(
     x: [K::Input<'_>; B],
     out: &mut [&mut [f32]],
 ) {
-    let RowRange { row_bytes, n_packed, bytes, end, .. } = rows;
+    let RowRange { row_bytes, n_packed, bytes, next, .. } = rows;
     debug_assert!(n_packed.is_multiple_of(TILE_ROWS));
     let (tiles, rest) = bytes.split_at(n_packed * row_bytes);
     let mut rest_out = array::from_fn(|_| Default::default());
@@ -315,9 +322,9 @@ fn enter<S: Simd, K: Kernel, const B: usize, const G: usize>(
         tiles
     });
     if n_packed > 0 {
-        simd.enter(Tiles::<K, B> { bytes: tiles, row_bytes, end, x, out: tiles_out });
+        simd.enter(Tiles::<K, B> { bytes: tiles, row_bytes, next, x, out: tiles_out });
     }
     if !rest_out[0].is_empty() {
-        simd.enter(RowMajor::<K, B, G> { bytes: rest, row_bytes, end, x, out: rest_out });
+        simd.enter(RowMajor::<K, B, G> { bytes: rest, row_bytes, next, x, out: rest_out });
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 const TILE_ROWS: usize = 16;
 /// Bytes of weights of a unit, where there are enough of them: the first rows of a range are slower than the others, and from this
 /// size on that matters little.
-const UNIT_BYTES: u64 = 128 * 1024;
+const UNIT_BYTES: u64 = 192 * 1024;
 /// Units that each participant should find: of a small matrix, more of them would be so short that their first rows count.
 const UNITS_PER_PARTICIPANT: usize = 2;
 
@@ -23,6 +23,8 @@ const UNITS_PER_PARTICIPANT: usize = 2;
 pub(crate) struct Cut<const N: usize> {
     spaces: [Space; N],
     n_units: usize,
+    /// Units of a participant that does its own and no others.
+    share: usize,
     /// Weight of a unit.
     unit: u64,
     /// This many units, the first ones, weigh one more.
@@ -42,10 +44,13 @@ impl<const N: usize> Cut<N> {
     /// Cuts spaces, each of so many rows of so many bytes, for so many participants. Every participant gets the same number of
     /// units, if there are tiles enough.
     pub(crate) fn new(spaces: [(usize, usize); N], participants: usize) -> Self {
-        Self::with_units(spaces, |n_bytes| n_units(n_bytes, participants))
+        let participants = participants.max(1);
+        let mut cut = Self::with_units(spaces, |n_bytes| n_units(n_bytes, participants));
+        cut.share = cut.n_units.div_ceil(participants).max(1);
+        cut
     }
 
-    /// `n_units` is told the bytes of all. There are no more units than tiles, whatever it says.
+    /// `n_units` is told the bytes of all. There are no more units than tiles, whatever it says. All units are one share.
     fn with_units(spaces: [(usize, usize); N], n_units: impl FnOnce(u64) -> usize) -> Self {
         let (mut end, mut n_tiles) = (0_u64, 0_usize);
         let spaces = spaces.map(|(n_rows, row_bytes)| {
@@ -60,7 +65,7 @@ impl<const N: usize> Cut<N> {
         let n_units = n_units(end).min(n_tiles);
         let [unit, heavier] = [u64::checked_div, u64::checked_rem]
             .map(|divide| divide(end, n_units as u64).unwrap_or(0));
-        Self { spaces, n_units, unit, heavier }
+        Self { spaces, n_units, share: usize::MAX, unit, heavier }
     }
 
     pub(crate) fn n_units(&self) -> usize {
@@ -71,6 +76,19 @@ impl<const N: usize> Cut<N> {
     #[inline]
     pub(crate) fn rows(&self, space: usize, units: &Range<usize>) -> Range<usize> {
         self.row(space, units.start)..self.row(space, units.end)
+    }
+
+    /// What most likely comes after the rows of a space that belong to some units, on the thread that has them: rows of that space
+    /// or of a later one.
+    #[inline]
+    pub(crate) fn next(&self, space: usize, units: &Range<usize>) -> Option<(usize, Range<usize>)> {
+        let same_units = (space + 1..N).map(|space| (space, units));
+        let unit_after = units.end..units.end + 1;
+        let goes_on = !units.end.is_multiple_of(self.share);
+        let next_unit = (space..N).filter(|_| goes_on).map(|space| (space, &unit_after));
+        let mut rows =
+            same_units.chain(next_unit).map(|(space, units)| (space, self.rows(space, units)));
+        rows.find(|(_, rows)| !rows.is_empty())
     }
 
     /// The first row of a space that belongs to this unit or to one after it.
@@ -94,7 +112,6 @@ impl<const N: usize> Cut<N> {
 
 /// Units for so many bytes, the same number for each participant.
 fn n_units(n_bytes: u64, participants: usize) -> usize {
-    let participants = participants.max(1);
     let share = n_bytes / participants as u64;
     let units = usize::try_from(share.div_ceil(UNIT_BYTES)).unwrap_or(usize::MAX);
     participants.saturating_mul(units.max(UNITS_PER_PARTICIPANT))
@@ -162,12 +179,12 @@ mod tests {
 
     /// Bytes, participants, units.
     const UNITS: &[(u64, usize, usize)] = &[
-        (2 << 20, 1, 16),
+        (2 << 20, 1, 11),
         (576 * 2304, 16, 32),
-        (587_520, 2, 6),
-        (113 << 20, 16, 912),
+        (587_520, 2, 4),
+        (113 << 20, 16, 608),
         (1, 4, 8),
-        (0, 0, 2), // a pool that says so works all the same
+        (0, 1, 2),
         (u64::MAX, usize::MAX, usize::MAX),
     ];
 
@@ -176,6 +193,26 @@ mod tests {
         for &(n_bytes, participants, expected) in UNITS {
             assert_eq!(n_units(n_bytes, participants), expected, "{n_bytes} on {participants}");
         }
+    }
+
+    #[test]
+    fn a_pool_that_says_it_has_no_participants_gets_units_all_the_same() {
+        assert_eq!(Cut::new([(32, 612)], 0).n_units(), 2);
+    }
+
+    #[test]
+    fn what_comes_next_is_the_next_unit_or_matrix_of_the_share() {
+        // Two participants with two units of three tiles each; Q ends within the third unit, K within the fourth.
+        let cut = Cut::new([(112, 612), (0, 612), (48, 612), (32, 612)], 2);
+        assert_eq!((cut.n_units(), cut.share), (4, 2));
+        assert_eq!(cut.next(0, &(0..1)), Some((0, 48..96)));
+        assert_eq!(cut.next(0, &(1..2)), None, "the others are the other's");
+        assert_eq!(cut.next(0, &(2..3)), Some((2, 0..32)));
+        assert_eq!(cut.next(2, &(2..3)), Some((2, 32..48)));
+        assert_eq!(cut.next(2, &(3..4)), Some((3, 0..32)));
+        assert_eq!(cut.next(3, &(3..4)), None);
+        // Whoever takes all of them goes from matrix to matrix.
+        assert_eq!(cut.next(0, &(0..4)), Some((2, 0..48)));
     }
 
     #[test]

@@ -121,8 +121,8 @@ pub(crate) struct Piece<'a, I> {
 
 /// Several row spaces in one dispatch, cut into units of equal work.
 ///
-/// `f` gets the piece's input, some rows, and those rows of some of the outputs, at most [`MAX_OUTPUTS`], with the number of the
-/// first of them.
+/// `f` gets the piece's input, some rows, what [`Cut::next`] says of them, and those rows of some of the outputs, at most
+/// [`MAX_OUTPUTS`], with the number of the first of them.
 ///
 /// # Panics
 ///
@@ -131,7 +131,7 @@ pub(crate) fn for_each_piece<I: Sync, const N: usize>(
     pool: &(impl RowPool + ?Sized),
     cut: &Cut<N>,
     pieces: &[Piece<'_, I>; N],
-    f: impl Fn(&I, Range<usize>, usize, &mut [&mut [f32]]) + Sync,
+    f: impl Fn(&I, Range<usize>, Option<(&I, Range<usize>)>, usize, &mut [&mut [f32]]) + Sync,
 ) {
     let run = |piece: usize, units: &Range<usize>| {
         let rows = cut.rows(piece, units);
@@ -139,6 +139,7 @@ pub(crate) fn for_each_piece<I: Sync, const N: usize>(
             return;
         }
         let Piece { input, outputs, .. } = &pieces[piece];
+        let next = cut.next(piece, units).map(|(piece, rows)| (&pieces[piece].input, rows));
         for first in (0..outputs.len()).step_by(MAX_OUTPUTS) {
             let n_outputs = MAX_OUTPUTS.min(outputs.len() - first);
             let mut parts: [&mut [f32]; MAX_OUTPUTS] = Default::default();
@@ -147,7 +148,7 @@ pub(crate) fn for_each_piece<I: Sync, const N: usize>(
                 // (C1), and each output is asked for once.
                 *part = unsafe { outputs.get(first + i, rows.clone()) };
             }
-            f(input, rows.clone(), first, &mut parts[..n_outputs]);
+            f(input, rows.clone(), next.clone(), first, &mut parts[..n_outputs]);
         }
     };
     pool.for_each_range(cut.n_units(), 1, &|units| {
@@ -228,7 +229,7 @@ mod tests {
         let cut = Cut::new([(50, 4), (0, 0), (33, 8)], 2);
         let pieces =
             [piece(100.0, &mut first, 50), piece(200.0, &mut [], 0), piece(300.0, &mut second, 33)];
-        for_each_piece(&Serial, &cut, &pieces, |input, rows, first, parts| {
+        for_each_piece(&Serial, &cut, &pieces, |input, rows, _, first, parts| {
             assert_eq!((first, parts.len()), (0, 1));
             for (row, value) in rows.zip(&mut *parts[0]) {
                 *value += input + row as f32;
@@ -244,7 +245,7 @@ mod tests {
         let cut = Cut::new([(80, 4)], 2);
         assert_eq!(cut.n_units(), 4);
         let pieces = [Piece { whole: false, ..piece((), &mut out, 80) }];
-        for_each_piece(&Serial, &cut, &pieces, |(), rows, first, parts| {
+        for_each_piece(&Serial, &cut, &pieces, |(), rows, _, first, parts| {
             assert!(rows.len() <= 32 && parts.len() == MAX_OUTPUTS.min(19 - first));
             for (i, part) in parts.iter_mut().enumerate() {
                 rows.clone()
@@ -262,7 +263,7 @@ mod tests {
         let (mut out1, mut out2) = ([0.0; 3], [0.0; 3]);
         let outputs = Outputs::pair(&mut out1, &mut out2);
         let pieces = [Piece { input: (), outputs, whole: true }];
-        for_each_piece(&Serial, &Cut::new([(3, 1)], 2), &pieces, |(), rows, _, parts| {
+        for_each_piece(&Serial, &Cut::new([(3, 1)], 2), &pieces, |(), rows, _, _, parts| {
             for (i, part) in parts.iter_mut().enumerate() {
                 rows.clone()
                     .zip(&mut **part)
