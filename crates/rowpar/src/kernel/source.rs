@@ -10,8 +10,9 @@ use super::{
 /// Rows of a packed tile.
 pub(crate) const TILE_ROWS: usize = 16;
 
-/// Bytes between a row and its prefetches: 2 KB, and so 16 KB for eight rows together.
-const AHEAD_BYTES: usize = 2048;
+/// Bytes between a row and its prefetches: 6 KB for eight rows together, which is what a core reads in some 400 ns. Measured on
+/// Sapphire Rapids: 512 to 1024 are alike, 2048 is 4 % slower.
+const AHEAD_BYTES: usize = 768;
 /// The same in a packed tile, where the bytes of all rows follow each other.
 const PACKED_AHEAD_BYTES: usize = 8192;
 
