@@ -222,3 +222,71 @@ pub(super) fn to_arrays<S: Simd, const B: usize, const G: usize>(
     }
     arrays
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows that lanes have in a range, as `RowMajor::run` leads them.
+    fn rows_of(n_rows: usize, n_groups: usize, row_bytes: usize) -> Vec<usize> {
+        let mut rows = Vec::new();
+        let mut row = 0;
+        while row < n_rows {
+            let turn = Turn::at(row, n_rows, LANES * n_groups, row_bytes);
+            assert!(turn.next > row);
+            let last = n_rows - 1 - turn.spread.of(LANES - 1);
+            for step in 0..turn.n_steps {
+                for group in 0..n_groups {
+                    let first = turn.first + step + LANES * group * turn.spread.stride;
+                    rows.extend((0..LANES).map(|lane| first.min(last) + turn.spread.of(lane)));
+                }
+            }
+            row = turn.next;
+        }
+        rows
+    }
+
+    #[test]
+    fn lanes_have_every_row_and_no_other() {
+        for n_groups in [1, 2] {
+            for row_bytes in [0, 1, 34, 2000, 20_000] {
+                for n_rows in 0..300 {
+                    let mut rows = rows_of(n_rows, n_groups, row_bytes);
+                    rows.sort_unstable();
+                    rows.dedup();
+                    assert!(
+                        rows.into_iter().eq(0..n_rows),
+                        "{n_rows} x {row_bytes}, {n_groups} groups"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn streams_go_on_where_the_lanes_do() {
+        let (row_bytes, next_row_bytes) = (2000, 600);
+        let (bytes, next) = (vec![0; 150 * row_bytes], vec![0; 64 * next_row_bytes]);
+        let next = NextRows { bytes: &next, row_bytes: next_row_bytes };
+        let mut row = 0;
+        while row < 150 {
+            let turn = Turn::at(row, 150, LANES, row_bytes);
+            let ahead = turn.ahead(&bytes, row_bytes, 150, LANES, next);
+            let lanes = [0, 1, 7].map(|lane| ahead.lanes(lane).start.addr());
+            let expected = if turn.next < 150 {
+                let after = Turn::at(turn.next, 150, LANES, row_bytes);
+                [0, 1, 7].map(|lane| {
+                    bytes.as_ptr().addr() + (after.first + after.spread.of(lane)) * row_bytes
+                })
+            } else {
+                // 64 rows: eight to a lane.
+                [0, 8, 56].map(|row| next.bytes.as_ptr().addr() + row * next_row_bytes)
+            };
+            assert_eq!(lanes, expected, "after row {row}");
+            row = turn.next;
+        }
+        let nothing = NextRows { bytes: &[], row_bytes: 0 };
+        let turn = Turn::at(0, 8, LANES, row_bytes);
+        assert!(turn.ahead(&bytes, row_bytes, 8, LANES, nothing).start.is_null());
+    }
+}

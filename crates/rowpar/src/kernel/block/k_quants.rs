@@ -88,6 +88,7 @@ pub(in crate::kernel) struct Q4K;
 impl Block for Q4K {
     const BYTES: usize = 144;
     const PARTS: usize = 8;
+    const TURNS: usize = 4;
     const FORM: Form = Form::Subtracted;
     type Head<S: Simd> = Head<S>;
     type Parts<S: Simd> = [Part<S>; 2];
@@ -116,6 +117,7 @@ pub(in crate::kernel) struct Q5K;
 impl Block for Q5K {
     const BYTES: usize = 176;
     const PARTS: usize = 8;
+    const TURNS: usize = 4;
     const FORM: Form = Form::Subtracted;
     /// The bits of all parts, too.
     type Head<S: Simd> = (Head<S>, [S::I; 8]);
@@ -158,6 +160,7 @@ pub(in crate::kernel) struct Q6K;
 impl Block for Q6K {
     const BYTES: usize = 210;
     const PARTS: usize = 8;
+    const TURNS: usize = 4;
     const FORM: Form = Form::Halves(32);
     /// d, and the scales.
     type Head<S: Simd> = (S::F, [S::F; 16]);

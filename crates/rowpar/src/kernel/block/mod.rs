@@ -59,21 +59,23 @@ pub(super) trait Block {
     const BYTES: usize;
     /// Parts of a block.
     const PARTS: usize;
+    /// How often parts are read until all of a block have been.
+    const TURNS: usize;
     /// How integers and scales make a weight.
     const FORM: Form;
     /// What the parts of a block share.
     type Head<S: Simd>: Copy;
-    /// Parts that are taken apart together, as they share words: an array of them, into as many of which a block can be cut.
+    /// Parts that are taken apart together, as they share words: `PARTS / TURNS` of them.
     type Parts<S: Simd>: AsRef<[Part<S>]>;
 
     /// Reads what the parts of the rows, which are a block each, share.
     fn head<S: Simd, T: Source>(simd: S, rows: T) -> Self::Head<S>;
-    /// Reads parts, after as many `turns` have read those before them.
+    /// Reads the parts of a turn.
     fn parts<S: Simd, T: Source>(
         simd: S,
         rows: T,
         head: &Self::Head<S>,
-        turns: usize,
+        turn: usize,
     ) -> Self::Parts<S>;
     /// The sums of the products of sixteen or of all integers, as they are stored, with an input.
     fn dot<S: Simd, T: Source, const N: usize>(simd: S, q: [S::I; N], x: &[[i8; 4]; N]) -> S::I;
@@ -154,11 +156,8 @@ fn sums<F: Block, M: Mode, S: Simd, T: Source, const B: usize, const G: usize>(
     x: [M::Input<'_>; B],
 ) -> [[[f32; LANES]; B]; G] {
     let n_blocks = groups[0].row_bytes() / F::BYTES;
-    let at_once = size_of::<F::Parts<S>>() / size_of::<Part<S>>();
-    let n_turns = F::PARTS / at_once;
-    let turn_bytes = F::BYTES / n_turns;
     // As a loop: unrolled, it is several times as long and no faster.
-    let n_turns = if n_turns == 1 { 1 } else { std::hint::black_box(n_turns) };
+    let n_turns = if F::TURNS == 1 { 1 } else { std::hint::black_box(F::TURNS) };
     let mut acc = [[simd.splat(0.0); B]; G];
     let mut line = 0;
     for block in 0..n_blocks {
@@ -172,7 +171,7 @@ fn sums<F: Block, M: Mode, S: Simd, T: Source, const B: usize, const G: usize>(
             *head = F::head(simd, rows);
         }
         for turn in 0..n_turns {
-            if at + turn * turn_bytes >= line {
+            if at + turn * (F::BYTES / F::TURNS) >= line {
                 for group in groups {
                     group.prefetch(line, 0, LANES);
                 }
@@ -180,7 +179,7 @@ fn sums<F: Block, M: Mode, S: Simd, T: Source, const B: usize, const G: usize>(
             }
             for group in 0..G {
                 let parts = F::parts(simd, rows[group], &heads[group], turn);
-                let first = block * F::PARTS + turn * at_once;
+                let first = block * F::PARTS + turn * (F::PARTS / F::TURNS);
                 for (part, index) in parts.as_ref().iter().zip(first..) {
                     M::add::<F, S, T, B>(simd, &mut acc[group], part, x, index);
                 }

@@ -14,6 +14,7 @@ macro_rules! plain {
         impl Block for $name {
             const BYTES: usize = $bytes;
             const PARTS: usize = 1;
+            const TURNS: usize = 1;
             const FORM: Form = $form;
             type Head<S: Simd> = ();
             type Parts<S: Simd> = [Part<S>; 1];
@@ -22,7 +23,7 @@ macro_rules! plain {
             fn head<S: Simd, T: Source>(_simd: S, _rows: T) {}
 
             #[inline(always)]
-            fn parts<S: Simd, T: Source>($simd: S, $rows: T, _head: &(), _turns: usize) -> [Part<S>; 1] {
+            fn parts<S: Simd, T: Source>($simd: S, $rows: T, _head: &(), _turn: usize) -> [Part<S>; 1] {
                 let d = $simd.f16_halves($rows.halves(0));
                 [Part { q: $q, d, scales: [d; 2], minimum: [$minimum.unwrap_or(d); 2] }]
             }
