@@ -2,6 +2,7 @@
 
 mod sse2;
 mod vnni;
+mod words;
 mod ymm;
 
 pub(super) use self::{
