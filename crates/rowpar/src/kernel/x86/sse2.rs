@@ -184,12 +184,11 @@ impl Simd for Sse2 {
     fn fifth_bits_straight(self, bits: Self::I) -> [Self::I; 8] {
         let mut words = [bits; 8];
         for (half, bits) in bits.into_iter().enumerate() {
-            for (pair, bytes) in sse2!(each_four_times(bits)).into_iter().enumerate() {
-                for (row, bytes) in bytes.into_iter().enumerate() {
-                    let [first, last] = sse2!(fifth_bits_of_row(bytes));
-                    words[2 * half + pair][row] = first;
-                    words[4 + 2 * half + pair][row] = last;
-                }
+            for (row, bytes) in sse2!(each_four_times(bits)).into_iter().enumerate() {
+                let (pair, of_pair) = (2 * half + row / 2, row % 2);
+                let [first, last] = sse2!(fifth_bits_of_row(bytes));
+                words[pair][of_pair] = first;
+                words[pair + 4][of_pair] = last;
             }
         }
         words
@@ -316,11 +315,13 @@ fn load_widened(x: &[i8; 16]) -> [__m128i; 2] {
 /// The bytes of four words, each four times: a vector for a word.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn each_four_times(words: __m128i) -> [[__m128i; 2]; 2] {
+fn each_four_times(words: __m128i) -> [__m128i; 4] {
     let (low, high) = (_mm_unpacklo_epi8(words, words), _mm_unpackhi_epi8(words, words));
     [
-        [_mm_unpacklo_epi16(low, low), _mm_unpackhi_epi16(low, low)],
-        [_mm_unpacklo_epi16(high, high), _mm_unpackhi_epi16(high, high)],
+        _mm_unpacklo_epi16(low, low),
+        _mm_unpackhi_epi16(low, low),
+        _mm_unpacklo_epi16(high, high),
+        _mm_unpackhi_epi16(high, high),
     ]
 }
 
