@@ -144,7 +144,6 @@ pub(super) trait Simd: Copy {
 
 /// Fails to compile unless unsigned bytes up to `max` are the same as signed bytes.
 #[cfg(any(
-    target_arch = "x86_64",
     all(target_arch = "aarch64", target_endian = "little"),
     all(target_arch = "wasm32", target_feature = "simd128")
 ))]

@@ -158,6 +158,34 @@ impl Simd for Simd128 {
         [[low[0], high[0]], [low[1], high[1]], [low[2], high[2]], [low[3], high[3]]]
     }
 
+    const STRAIGHT: bool = true;
+
+    /// Rows 0 and 1, rows 2 and 3, and so on.
+    #[inline(always)]
+    fn load_straight(self, rows: [&[u8; 16]; LANES]) -> [Self::I; 4] {
+        let [a, b, c, d, e, f, g, h] = rows;
+        [[load(a), load(b)], [load(c), load(d)], [load(e), load(f)], [load(g), load(h)]]
+    }
+
+    #[inline(always)]
+    fn fifth_bits_straight(self, bits: Self::I) -> [Self::I; 8] {
+        fifth_bits_straight(bits)
+    }
+
+    #[inline(always)]
+    fn dot_unsigned_straight<const N: usize, const MAX: i32>(
+        self,
+        w: [Self::I; N],
+        x: &[[i8; 4]; N],
+    ) -> Self::I {
+        dot_straight::<N, false>(w, x)
+    }
+
+    #[inline(always)]
+    fn dot_signed_straight<const N: usize>(self, w: [Self::I; N], x: &[[i8; 4]; N]) -> Self::I {
+        dot_straight::<N, true>(w, x)
+    }
+
     #[inline(always)]
     fn load(self, bytes: &[u8; 4 * LANES]) -> Self::I {
         let [low, high]: &[[u8; 16]; 2] = bytes.as_chunks().0.try_into().expect("two halves");
@@ -169,6 +197,48 @@ impl Simd for Simd128 {
 fn load(bytes: &[u8; 16]) -> v128 {
     // SAFETY: 16 bytes are valid, and the load needs no alignment.
     unsafe { v128_load(bytes.as_ptr().cast()) }
+}
+
+/// Products of bytes as they lie.
+#[inline(always)]
+fn dot_straight<const N: usize, const SIGNED: bool>(
+    w: [[v128; 2]; N],
+    x: &[[i8; 4]; N],
+) -> [v128; 2] {
+    let sixteens = x.as_flattened().as_chunks::<16>().0;
+    let (first, last) = (load_widened(&sixteens[0]), load_widened(&sixteens[N / 4 - 1]));
+    let mut sums = [[first[0]; 2]; 4];
+    for (k, pair) in sums.iter_mut().enumerate() {
+        for (row, sum) in pair.iter_mut().enumerate() {
+            *sum = products::<SIGNED>(w[k][row], first);
+            if N == 8 {
+                *sum = i32x4_add(*sum, products::<SIGNED>(w[k + 4][row], last));
+            }
+        }
+    }
+    let [a, b, c, d] = sums;
+    let low = add_neighbours([add_neighbours(a), add_neighbours(b)]);
+    let high = add_neighbours([add_neighbours(c), add_neighbours(d)]);
+    if SIGNED { [i32x4_shr(low, 8), i32x4_shr(high, 8)] } else { [low, high] }
+}
+
+/// Sums of four products of sixteen bytes. Signed weights come 256-fold: as the upper of two bytes they have their sign already,
+/// where x86-64 needs two instructions to extend the last eight, and 32 products of 128 · 127, 256-fold, fit 32 bits.
+#[inline(always)]
+fn products<const SIGNED: bool>(w: v128, [first, last]: [v128; 2]) -> v128 {
+    let zero = u32x4_splat(0);
+    let (a, b) = if SIGNED { (zero, w) } else { (w, zero) };
+    let low = u8x16_shuffle::<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(a, b);
+    let high = u8x16_shuffle::<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(a, b);
+    i32x4_add(i32x4_dot_i16x8(low, first), i32x4_dot_i16x8(high, last))
+}
+
+/// Sixteen signed bytes, widened to 16 bits.
+#[inline(always)]
+fn load_widened(x: &[i8; 16]) -> [v128; 2] {
+    // SAFETY: 16 bytes are valid, and the load needs no alignment.
+    let x = unsafe { v128_load(x.as_ptr().cast()) };
+    [i16x8_extend_low_i8x16(x), i16x8_extend_high_i8x16(x)]
 }
 
 /// `[a0 + a1, a2 + a3, b0 + b1, b2 + b3]` of two vectors of four.
@@ -200,11 +270,46 @@ fn fifth_bits(bits: [v128; 2]) -> [[v128; 2]; 8] {
         let byte = u8x16_add(first, u8x16_splat((k / 2) as u8));
         for half in word {
             let spread = u8x16_swizzle(*half, byte);
-            let set = u8x16_eq(v128_and(spread, own[k % 2]), own[k % 2]);
-            *half = v128_and(set, u8x16_splat(0x10));
+            *half = tested(spread, own[k % 2]);
         }
     }
     words
+}
+
+/// A byte of the bits goes to eight bytes, in steps: indices for a [`u8x16_swizzle`] would be others for each of four rows, which
+/// took more registers than there are.
+#[inline(always)]
+fn fifth_bits_straight(bits: [v128; 2]) -> [[v128; 2]; 8] {
+    let own = u64x2_splat(0x8040_2010_0804_0201);
+    let mut words = [bits; 8];
+    for (half, bits) in bits.into_iter().enumerate() {
+        for (row, bytes) in each_four_times(bits).into_iter().enumerate() {
+            let (pair, of_pair) = (2 * half + row / 2, row % 2);
+            words[pair][of_pair] = tested(u32x4_shuffle::<0, 0, 1, 1>(bytes, bytes), own);
+            words[pair + 4][of_pair] = tested(u32x4_shuffle::<2, 2, 3, 3>(bytes, bytes), own);
+        }
+    }
+    words
+}
+
+/// The bytes of four words, each four times: a vector for a word.
+#[inline(always)]
+fn each_four_times(words: v128) -> [v128; 4] {
+    let low = u8x16_shuffle::<0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7>(words, words);
+    let high =
+        u8x16_shuffle::<8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15>(words, words);
+    [
+        u16x8_shuffle::<0, 0, 1, 1, 2, 2, 3, 3>(low, low),
+        u16x8_shuffle::<4, 4, 5, 5, 6, 6, 7, 7>(low, low),
+        u16x8_shuffle::<0, 0, 1, 1, 2, 2, 3, 3>(high, high),
+        u16x8_shuffle::<4, 4, 5, 5, 6, 6, 7, 7>(high, high),
+    ]
+}
+
+/// 16 in each byte that has its own bit.
+#[inline(always)]
+fn tested(bytes: v128, own: v128) -> v128 {
+    v128_and(u8x16_eq(v128_and(bytes, own), own), u8x16_splat(0x10))
 }
 
 /// Four words of four rows, one vector each.

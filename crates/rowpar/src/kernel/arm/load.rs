@@ -21,6 +21,13 @@ pub(super) fn load_four(bytes: &[u8; 16]) -> uint32x4_t {
 
 #[inline]
 #[target_feature(enable = "neon")]
+pub(super) fn load_signed(bytes: &[i8; 16]) -> int8x16_t {
+    // SAFETY: 16 bytes are valid, and the load needs no alignment.
+    unsafe { vld1q_s8(bytes.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
 pub(super) fn words(words: [u32; LANES]) -> [uint32x4_t; 2] {
     let [low, high]: &[[u32; 4]; 2] = words.as_chunks().0.try_into().expect("two halves");
     // SAFETY: four words are valid.
@@ -104,25 +111,32 @@ fn widen(halves: uint16x8_t) -> [float32x4_t; 2] {
     [low, high]
 }
 
-/// A byte of the bits goes to all bytes of a word, where each tests its own bit.
+/// Each word in every lane.
 #[inline]
 #[target_feature(enable = "neon")]
-pub(super) fn fifth_bits(bits: [uint32x4_t; 2]) -> [[uint32x4_t; 2]; 8] {
-    let low = vreinterpretq_u8_u32(vdupq_n_u32(0x0804_0201));
-    let own = [low, vshlq_n_u8::<4>(low)];
-    // The first byte of each lane, four times.
-    let first = load_four(&[0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12]);
-    let first = vreinterpretq_u8_u32(first);
-    let mut words = [bits; 8];
-    for (k, word) in words.iter_mut().enumerate() {
-        let byte = vaddq_u8(first, vdupq_n_u8((k / 2) as u8));
-        for half in word {
-            let spread = vqtbl1q_u8(vreinterpretq_u8_u32(*half), byte);
-            let set = vtstq_u8(spread, own[k % 2]);
-            *half = vreinterpretq_u32_u8(vandq_u8(set, vdupq_n_u8(0x10)));
-        }
-    }
-    words
+pub(super) fn splats(words: uint32x4_t) -> [uint32x4_t; 4] {
+    [
+        vdupq_laneq_u32::<0>(words),
+        vdupq_laneq_u32::<1>(words),
+        vdupq_laneq_u32::<2>(words),
+        vdupq_laneq_u32::<3>(words),
+    ]
+}
+
+/// Indices of bytes, each moved by `n`.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(super) fn moved(bytes: &[u8; 16], n: u8) -> uint8x16_t {
+    vaddq_u8(vreinterpretq_u8_u32(load_four(bytes)), vdupq_n_u8(n))
+}
+
+/// 16 where the byte of this index has the bit that is `own`.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(super) fn tested(bits: uint32x4_t, bytes: uint8x16_t, own: uint32x4_t) -> uint32x4_t {
+    let spread = vqtbl1q_u8(vreinterpretq_u8_u32(bits), bytes);
+    let set = vtstq_u8(spread, vreinterpretq_u8_u32(own));
+    vreinterpretq_u32_u8(vandq_u8(set, vdupq_n_u8(0x10)))
 }
 
 /// Words 0, and words 2, of two pairs of rows that `vtrn1q_u32` made; or words 1 and 3, of `vtrn2q_u32`.

@@ -2,7 +2,7 @@
 
 use std::arch::{asm, x86_64::*};
 
-use crate::kernel::simd::{LANES, Simd, Task, assert_no_sign_bit, word_of};
+use crate::kernel::simd::{LANES, Simd, Task, word_of};
 
 /// Every x86-64 has it.
 #[derive(Clone, Copy, Debug)]
@@ -150,14 +150,12 @@ impl Simd for Sse2 {
         w: [Self::I; N],
         x: &[[i8; 4]; N],
     ) -> Self::I {
-        // Without a sign bit, unsigned bytes are signed ones.
-        const { assert_no_sign_bit(MAX) };
-        self.dot_signed(w, x)
+        self.dot::<N, false>(w, x)
     }
 
     #[inline(always)]
     fn dot_signed<const N: usize>(self, w: [Self::I; N], x: &[[i8; 4]; N]) -> Self::I {
-        sse2!(dot_signed(w, x))
+        self.dot::<N, true>(w, x)
     }
 
     #[inline(always)]
@@ -168,6 +166,48 @@ impl Simd for Sse2 {
         [[low[0], high[0]], [low[1], high[1]], [low[2], high[2]], [low[3], high[3]]]
     }
 
+    const STRAIGHT: bool = true;
+
+    /// Rows 0 and 1, rows 2 and 3, and so on.
+    #[inline(always)]
+    fn load_straight(self, rows: [&[u8; 16]; LANES]) -> [Self::I; 4] {
+        let [a, b, c, d, e, f, g, h] = rows;
+        [
+            [sse2!(load(a)), sse2!(load(b))],
+            [sse2!(load(c)), sse2!(load(d))],
+            [sse2!(load(e)), sse2!(load(f))],
+            [sse2!(load(g)), sse2!(load(h))],
+        ]
+    }
+
+    #[inline(always)]
+    fn fifth_bits_straight(self, bits: Self::I) -> [Self::I; 8] {
+        let mut words = [bits; 8];
+        for (half, bits) in bits.into_iter().enumerate() {
+            for (row, bytes) in sse2!(each_four_times(bits)).into_iter().enumerate() {
+                let (pair, of_pair) = (2 * half + row / 2, row % 2);
+                let [first, last] = sse2!(fifth_bits_of_row(bytes));
+                words[pair][of_pair] = first;
+                words[pair + 4][of_pair] = last;
+            }
+        }
+        words
+    }
+
+    #[inline(always)]
+    fn dot_unsigned_straight<const N: usize, const MAX: i32>(
+        self,
+        w: [Self::I; N],
+        x: &[[i8; 4]; N],
+    ) -> Self::I {
+        self.dot_straight::<N, false>(w, x)
+    }
+
+    #[inline(always)]
+    fn dot_signed_straight<const N: usize>(self, w: [Self::I; N], x: &[[i8; 4]; N]) -> Self::I {
+        self.dot_straight::<N, true>(w, x)
+    }
+
     #[inline(always)]
     fn load(self, bytes: &[u8; 32]) -> Self::I {
         let [low, high]: &[[u8; 16]; 2] = bytes.as_chunks().0.try_into().expect("two halves");
@@ -175,22 +215,128 @@ impl Simd for Sse2 {
     }
 }
 
-#[inline]
-#[target_feature(enable = "sse2")]
-fn dot_signed<const N: usize>(w: [[__m128i; 2]; N], x: &[[i8; 4]; N]) -> [__m128i; 2] {
-    // Sums of pairs of products: the pairs of rows 0 and 1, and of rows 2 and 3, of each half.
-    let mut pairs = [[_mm_setzero_si128(); 2]; 2];
-    for (w, x) in w.into_iter().zip(x) {
-        let x = _mm_set1_epi32(word_of(*x).cast_signed());
-        let x = _mm_srai_epi16::<8>(_mm_unpacklo_epi8(x, x));
-        for (pairs, w) in pairs.iter_mut().zip(w) {
-            let low = _mm_srai_epi16::<8>(_mm_unpacklo_epi8(w, w));
-            let high = _mm_srai_epi16::<8>(_mm_unpackhi_epi8(w, w));
-            pairs[0] = _mm_add_epi32(pairs[0], _mm_madd_epi16(low, x));
-            pairs[1] = _mm_add_epi32(pairs[1], _mm_madd_epi16(high, x));
+/// Products of bytes. Loops are in functions that are always inlined; a function that enables a feature cannot be, and with a loop
+/// in it often is not.
+impl Sse2 {
+    /// Products of words in lanes.
+    #[inline(always)]
+    fn dot<const N: usize, const SIGNED: bool>(
+        self,
+        w: [[__m128i; 2]; N],
+        x: &[[i8; 4]; N],
+    ) -> [__m128i; 2] {
+        // Sums of pairs of products: the pairs of rows 0 and 1, and of rows 2 and 3, of each half.
+        let mut pairs = [[sse2!(_mm_setzero_si128()); 2]; 2];
+        for (w, x) in w.into_iter().zip(x) {
+            let x = sse2!(splat_widened(*x));
+            for (pairs, w) in pairs.iter_mut().zip(w) {
+                for (pairs, w) in pairs.iter_mut().zip(self.widened::<SIGNED>(w)) {
+                    let more = sse2!(_mm_madd_epi16(w, x));
+                    *pairs = sse2!(_mm_add_epi32(*pairs, more));
+                }
+            }
+        }
+        let [low, high] = pairs;
+        self.unscaled::<SIGNED>([sse2!(add_neighbours(low)), sse2!(add_neighbours(high))])
+    }
+
+    /// Products of bytes as they lie.
+    #[inline(always)]
+    fn dot_straight<const N: usize, const SIGNED: bool>(
+        self,
+        w: [[__m128i; 2]; N],
+        x: &[[i8; 4]; N],
+    ) -> [__m128i; 2] {
+        let sixteens = x.as_flattened().as_chunks::<16>().0;
+        let (first, last) = (&sixteens[0], &sixteens[N / 4 - 1]);
+        let (first, last) = (sse2!(load_widened(first)), sse2!(load_widened(last)));
+        let mut pairs = [[first[0]; 2]; 4];
+        for (k, pair) in pairs.iter_mut().enumerate() {
+            for (row, sum) in pair.iter_mut().enumerate() {
+                *sum = self.products::<SIGNED>(w[k][row], first);
+                if N == 8 {
+                    let more = self.products::<SIGNED>(w[k + 4][row], last);
+                    *sum = sse2!(_mm_add_epi32(*sum, more));
+                }
+            }
+        }
+        let [a, b, c, d] = pairs;
+        let low = [sse2!(add_neighbours(a)), sse2!(add_neighbours(b))];
+        let high = [sse2!(add_neighbours(c)), sse2!(add_neighbours(d))];
+        self.unscaled::<SIGNED>([sse2!(add_neighbours(low)), sse2!(add_neighbours(high))])
+    }
+
+    /// Sums of four products of sixteen bytes.
+    #[inline(always)]
+    fn products<const SIGNED: bool>(self, w: __m128i, x: [__m128i; 2]) -> __m128i {
+        let w = self.widened::<SIGNED>(w);
+        let (low, high) = (sse2!(_mm_madd_epi16(w[0], x[0])), sse2!(_mm_madd_epi16(w[1], x[1])));
+        sse2!(_mm_add_epi32(low, high))
+    }
+
+    /// Sixteen bytes, widened to 16 bits. Signed ones come 256-fold: as the upper of two bytes they have their sign already, and
+    /// 32 products of 128 · 127, 256-fold, fit 32 bits.
+    #[inline(always)]
+    fn widened<const SIGNED: bool>(self, w: __m128i) -> [__m128i; 2] {
+        let zero = sse2!(_mm_setzero_si128());
+        let (low, high) = if SIGNED { (zero, w) } else { (w, zero) };
+        [sse2!(_mm_unpacklo_epi8(low, high)), sse2!(_mm_unpackhi_epi8(low, high))]
+    }
+
+    /// Sums of products of what [`widened`](Self::widened) made.
+    #[inline(always)]
+    fn unscaled<const SIGNED: bool>(self, [low, high]: [__m128i; 2]) -> [__m128i; 2] {
+        if SIGNED {
+            [sse2!(_mm_srai_epi32::<8>(low)), sse2!(_mm_srai_epi32::<8>(high))]
+        } else {
+            [low, high]
         }
     }
-    [add_neighbours(pairs[0]), add_neighbours(pairs[1])]
+}
+
+/// Four bytes in both halves of a register, widened to 16 bits.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn splat_widened(x: [i8; 4]) -> __m128i {
+    let x = _mm_set1_epi32(word_of(x).cast_signed());
+    _mm_srai_epi16::<8>(_mm_unpacklo_epi8(x, x))
+}
+
+/// Sixteen bytes, widened to 16 bits.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn load_widened(x: &[i8; 16]) -> [__m128i; 2] {
+    // SAFETY: 16 bytes are valid, and the load needs no alignment.
+    let x = unsafe { _mm_loadu_si128(x.as_ptr().cast()) };
+    let (low, high) = (_mm_unpacklo_epi8(x, x), _mm_unpackhi_epi8(x, x));
+    [_mm_srai_epi16::<8>(low), _mm_srai_epi16::<8>(high)]
+}
+
+/// The bytes of four words, each four times: a vector for a word.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn each_four_times(words: __m128i) -> [__m128i; 4] {
+    let (low, high) = (_mm_unpacklo_epi8(words, words), _mm_unpackhi_epi8(words, words));
+    [
+        _mm_unpacklo_epi16(low, low),
+        _mm_unpackhi_epi16(low, low),
+        _mm_unpacklo_epi16(high, high),
+        _mm_unpackhi_epi16(high, high),
+    ]
+}
+
+/// A byte goes to eight bytes, where each tests its own bit.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn fifth_bits_of_row(bytes: __m128i) -> [__m128i; 2] {
+    let own = _mm_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
+    let (first, last) =
+        (_mm_shuffle_epi32::<0b01_01_00_00>(bytes), _mm_shuffle_epi32::<0b11_11_10_10>(bytes));
+    let fifth = _mm_set1_epi8(0x10);
+    [
+        _mm_and_si128(_mm_cmpeq_epi8(_mm_and_si128(first, own), own), fifth),
+        _mm_and_si128(_mm_cmpeq_epi8(_mm_and_si128(last, own), own), fifth),
+    ]
 }
 
 #[inline]
