@@ -192,13 +192,9 @@ impl<'a> Matrix<'a> {
     /// The rows of a range, as kernels take them, and those that the thread is most likely to have next.
     pub(crate) fn row_range(&self, rows: Range<usize>, next: Matrix<'a>) -> RowRange<'a> {
         let Self { format, row_bytes, n_packed, bytes, .. } = self.rows(rows);
-        RowRange {
-            format,
-            row_bytes,
-            n_packed,
-            bytes,
-            next: NextRows { bytes: next.bytes, row_bytes: next.row_bytes },
-        }
+        let (next_bytes, packed) = (next.bytes, next.n_packed > 0);
+        let next = NextRows { bytes: next_bytes, row_bytes: next.row_bytes, packed };
+        RowRange { format, row_bytes, n_packed, bytes, next }
     }
 }
 

@@ -18,8 +18,9 @@ use rowpar::{
 };
 
 /// Around groups of eight rows, two of them, tiles of sixteen, and streams of several rows.
-const ROWS: &[usize] =
-    &[0, 1, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 48, 49, 63, 64, 65, 100];
+const ROWS: &[usize] = &[
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 48, 49, 63, 64, 65, 100,
+];
 /// What is compiled is eight, four, two and one at once: all the ways to make a number of those.
 const BATCHES: &[usize] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17];
 const MAX_BATCH: usize = 17;

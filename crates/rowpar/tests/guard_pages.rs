@@ -91,7 +91,7 @@ fn nothing_beside_the_slices_is_touched() {
             _ => &[256],
         };
         for &n_cols in columns {
-            for n_rows in [1, 7, 8, 9, 16, 17, 40] {
+            for n_rows in [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 40] {
                 let bytes = weights(&mut random, *format, n_rows * n_cols, Bits::Tame);
                 let plain = Matrix::new(*format, n_rows, n_cols, &bytes).unwrap();
                 let packed = PackedMatrix::new(plain);

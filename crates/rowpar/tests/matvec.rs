@@ -14,7 +14,7 @@ use rowpar::{
     matvec_rows, matvec_rows_with, matvec_rows2, matvec_rows2_with, oracle,
 };
 
-const ROWS: &[usize] = &[0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 23, 31, 32, 33, 63, 64, 65, 97];
+const ROWS: &[usize] = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 23, 31, 32, 33, 63, 64, 65, 97];
 const COLS: &[usize] = &[0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 19, 20, 31, 32, 33, 37, 64, 127];
 
 /// A matrix and two inputs, all at addresses that need not be multiples of anything but 4.

@@ -5,11 +5,8 @@
 use super::{
     rows::{Kernel, to_arrays},
     simd::{LANES, Simd},
-    source::Source,
+    source::{LINE, Source},
 };
-
-/// Bytes of a cache line: a row is visited for as much at once, so that no line is fetched twice.
-const LINE: usize = 64;
 
 /// How floats lie in a word.
 pub(super) trait Float {

@@ -34,7 +34,7 @@ pub(super) fn prefetch_l2(_address: *const u8) {}
 #[expect(clippy::pointers_in_nomem_asm_block, reason = "nothing is read at the address")]
 #[inline(always)]
 pub(super) fn opaque(mut address: *const u8) -> *const u8 {
-    // SAFETY: does nothing; the register comes out as it went in.
+    // SAFETY: the block does nothing, and stands for a function that returns its argument, provenance included.
     unsafe {
         std::arch::asm!(
             "/* {0} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags)

@@ -72,7 +72,7 @@ mod avx2 {
     /// Bytes of a stream, before it goes on behind the others.
     const STREAM: usize = 16 * 1024;
     const AHEAD: usize = 32 * 1024;
-    const STREAM_AHEAD: usize = 2048;
+    const STREAM_AHEAD: usize = 768;
 
     #[target_feature(enable = "avx2")]
     pub(super) fn fold(w: &[u8], pattern: ReadPattern) -> u32 {

@@ -7,6 +7,8 @@ use super::{
     simd::{LANES, Simd, read_halves},
 };
 
+/// Bytes of a cache line. A row is visited for about as much at once, so that no line is fetched twice.
+pub(super) const LINE: usize = 64;
 /// Rows of a packed tile.
 pub(crate) const TILE_ROWS: usize = 16;
 
@@ -23,7 +25,7 @@ const PACKED_AHEAD_BYTES: usize = 8192;
 ///
 /// # Panics
 ///
-/// Each method that reads, if there are no such bytes.
+/// Each method that reads, and [`part`](Self::part), if there are no such bytes.
 pub(super) trait Source: Copy {
     /// Whether words of all rows follow each other, and are no cheaper four at a time.
     const PACKED: bool;
@@ -32,7 +34,7 @@ pub(super) trait Source: Copy {
 
     /// Bytes of a row.
     fn row_bytes(self) -> usize;
-    /// So many bytes of each row, as rows of their own: what is read at a fixed offset of these needs no check.
+    /// So many bytes of each row, as rows of their own, such as a block: what is read at a fixed offset of these needs no check.
     fn part(self, at: usize, n_bytes: usize) -> Self;
     /// See [`Straight`](Self::Straight).
     fn straight(self) -> Self::Straight;
@@ -74,14 +76,52 @@ pub(super) trait Source: Copy {
 /// Eight rows as they lie.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows<'a> {
-    /// **R1**: `start + half * h + stride * k` is valid for reads of `row_bytes` bytes, for h of 0 and 1 and k of 0 to 3, for `'a`.
-    start: *const u8,
-    /// Bytes from the first row to the fifth.
-    half: usize,
-    stride: usize,
+    /// **R1**: each address is valid for reads of `row_bytes` bytes, for `'a`.
+    lanes: Lanes,
     row_bytes: usize,
     stream: Stream,
     bytes: PhantomData<&'a [u8]>,
+}
+
+/// Addresses of eight lanes: of lane `4 * h + k` it is `start + half * h + stride * k`, which may wrap around.
+///
+/// Computed each time: eight addresses would take more registers than there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lanes {
+    start: *const u8,
+    half: usize,
+    stride: usize,
+}
+
+impl Lanes {
+    /// Where there is nothing to ask for.
+    pub(super) const NOWHERE: Self = Self { start: ptr::null(), half: 0, stride: 0 };
+
+    /// The row at an address, and seven more, of so many bytes each.
+    pub(super) fn new(start: *const u8, row_bytes: usize, spread: Spread) -> Self {
+        let half = spread.half.wrapping_mul(row_bytes);
+        Self { start, half, stride: spread.stride.wrapping_mul(row_bytes) }
+    }
+
+    #[inline(always)]
+    pub(super) fn address(self, lane: usize) -> *const u8 {
+        let half = lane / 4 * self.half;
+        self.start.wrapping_add(half).wrapping_add((lane % 4).wrapping_mul(self.stride))
+    }
+
+    /// So many bytes further on.
+    #[inline(always)]
+    fn at(self, offset: usize) -> Self {
+        Self { start: opaque(self.start.wrapping_add(offset)), ..self }
+    }
+
+    /// Asks for the line at `n` of the addresses.
+    #[inline(always)]
+    fn prefetch(self, first: usize, n: usize) {
+        for lane in first..first + n {
+            prefetch_l2(self.address(lane % LANES));
+        }
+    }
 }
 
 /// How far rows of eight lanes are from each other, in rows: lane `4 * h + k` has the one at `half * h + stride * k`.
@@ -109,27 +149,8 @@ impl Spread {
 pub(super) struct Stream {
     /// Bytes from the start of the row to the end of the stream.
     pub(super) left: usize,
-    /// Where the first lane of the eight goes on then.
-    pub(super) next: Ahead,
-}
-
-/// Addresses of lanes, at equal distances, of which nothing but lines is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ahead {
-    pub(super) start: *const u8,
-    pub(super) stride: usize,
-}
-
-impl Ahead {
-    pub(super) const NOWHERE: Self = Self { start: ptr::null(), stride: 0 };
-
-    /// From a lane on.
-    pub(super) fn lanes(self, first: usize) -> Self {
-        match self.start.is_null() {
-            true => self,
-            false => Self { start: self.start.wrapping_add(first * self.stride), ..self },
-        }
-    }
+    /// Where the lanes go on then. Nothing but lines is asked for there.
+    pub(super) next: Lanes,
 }
 
 impl<'a> Rows<'a> {
@@ -146,26 +167,39 @@ impl<'a> Rows<'a> {
         spread: Spread,
         stream: Stream,
     ) -> Self {
-        let stride = spread.stride * row_bytes;
-        let half = spread.half * row_bytes;
+        let matrix = &matrix[first * row_bytes..];
+        let lanes = Lanes::new(matrix.as_ptr(), row_bytes, spread);
+        let last = lanes.stride.checked_mul(3).and_then(|last| last.checked_add(lanes.half));
+        let n_bytes = last.and_then(|last| last.checked_add(row_bytes));
         // R1: all bytes between the start of the first row and the end of the last one are there.
-        let rows = &matrix[first * row_bytes..][..half + 3 * stride + row_bytes];
-        Self { start: rows.as_ptr(), half, stride, row_bytes, stream, bytes: PhantomData }
-    }
-
-    /// The address of a row, which is valid as R1 says.
-    ///
-    /// Computed each time: eight addresses would take more registers than there are.
-    #[inline(always)]
-    fn row(self, lane: usize) -> *const u8 {
-        self.start.wrapping_add(lane / 4 * self.half).wrapping_add(lane % 4 * self.stride)
+        assert!(n_bytes.is_some_and(|n_bytes| n_bytes <= matrix.len()), "past the end of a matrix");
+        Self { lanes, row_bytes, stream, bytes: PhantomData }
     }
 
     /// Asks for the first lines of the rows, which [`prefetch`](Source::prefetch) is too far ahead for.
     pub(super) fn prefetch_start(self) {
-        for at in (0..AHEAD_BYTES.min(self.stream.left)).step_by(64) {
-            (0..LANES).for_each(|lane| prefetch_l2(self.row(lane).wrapping_add(at)));
+        for at in (0..AHEAD_BYTES.min(self.stream.left)).step_by(LINE) {
+            self.lanes.at(at).prefetch(0, LANES);
         }
+    }
+
+    /// The lines that are asked for at an offset of a row, if there are any.
+    #[inline(always)]
+    fn ahead(self, at: usize) -> Lanes {
+        let ahead = at + AHEAD_BYTES;
+        let Stream { left, next } = self.stream;
+        let mut lines = self.lanes;
+        if ahead < left {
+            lines.start = lines.start.wrapping_add(ahead);
+        } else if next.start.is_null() {
+            return next;
+        } else {
+            lines = next;
+            lines.start = lines.start.wrapping_add(ahead - left);
+        }
+        // Once, behind the choice: in both branches it costs F32 a third of its speed in the cache.
+        lines.start = opaque(lines.start);
+        lines
     }
 
     /// `N` bytes of each row.
@@ -176,7 +210,7 @@ impl<'a> Rows<'a> {
         for (lane, bytes) in bytes.iter_mut().enumerate() {
             // SAFETY: valid: R1, and `at + N <= row_bytes`, as was checked; an array of bytes needs no alignment;
             // aliasing: shared, as the matrix is.
-            *bytes = unsafe { &*self.row(lane).wrapping_add(at).cast::<[u8; N]>() };
+            *bytes = unsafe { &*self.lanes.address(lane).wrapping_add(at).cast::<[u8; N]>() };
         }
         bytes
     }
@@ -196,8 +230,9 @@ impl<'a> Source for Rows<'a> {
         let in_row = n_bytes <= self.row_bytes && at <= self.row_bytes - n_bytes;
         assert!(in_row, "past the end of a row");
         // R1: these bytes are some of those of each row, as was checked.
-        self.start = opaque(self.start.wrapping_add(at));
+        self.lanes = self.lanes.at(at);
         self.row_bytes = n_bytes;
+        self.stream.left -= at;
         self
     }
 
@@ -231,21 +266,9 @@ impl<'a> Source for Rows<'a> {
 
     #[inline(always)]
     fn prefetch(self, at: usize, first: usize, n: usize) {
-        let ahead = at + AHEAD_BYTES;
-        let Stream { left, next } = self.stream;
-        let mut lines = self;
-        if ahead < left {
-            lines.start = self.start.wrapping_add(ahead);
-        } else if next.start.is_null() {
-            return;
-        } else {
-            lines.start = next.start.wrapping_add(ahead - left);
-            lines.stride = next.stride;
-            lines.half = 4 * next.stride;
-        }
-        lines.start = opaque(lines.start);
-        for lane in first..first + n {
-            prefetch_l2(lines.row(lane % LANES));
+        let lines = self.ahead(at);
+        if !lines.start.is_null() {
+            lines.prefetch(first, n);
         }
     }
 }
@@ -389,5 +412,99 @@ impl Source for Packed<'_> {
                 prefetch_l2(start.wrapping_add(128 * line));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+    use crate::kernel::portable::Portable;
+
+    const ROW_BYTES: usize = 40;
+
+    /// Rows whose bytes are all different from those of others.
+    fn matrix() -> Vec<u8> {
+        (0..6 * ROW_BYTES).map(|i| i as u8).collect()
+    }
+
+    fn rows(matrix: &[u8], first: usize, spread: Spread) -> Rows<'_> {
+        let stream = Stream { left: ROW_BYTES, next: Lanes::NOWHERE };
+        Rows::new(matrix, ROW_BYTES, first, spread, stream)
+    }
+
+    /// Six rows in eight lanes.
+    const SPREAD: Spread = Spread { stride: 1, half: 2 };
+
+    #[test]
+    fn lanes_have_the_bytes_of_their_rows() {
+        let matrix = matrix();
+        let rows = rows(&matrix, 0, SPREAD).part(4, 36);
+        let [first, ..] = rows.load(Portable, 2);
+        for (lane, (word, row)) in first.into_iter().zip([0, 1, 2, 3, 2, 3, 4, 5]).enumerate() {
+            let bytes = &matrix[row * ROW_BYTES + 6..][..4];
+            assert_eq!(word.to_le_bytes(), bytes, "lane {lane}");
+        }
+    }
+
+    #[test]
+    fn straight_factors_have_the_same_sums() {
+        let matrix = matrix();
+        let rows = rows(&matrix, 0, SPREAD).part(2, 34);
+        let straight = rows.straight();
+        let x: [[i8; 4]; 4] =
+            std::array::from_fn(|i| [3, -7, 100, -127].map(|x: i8| x / (i as i8 + 1)));
+        fn sums<T: Source>(rows: T, x: &[[i8; 4]; 4]) -> [[u32; LANES]; 2] {
+            let factors = rows.factors(Portable, 18);
+            let factors = factors.map(|word| word.map(|word| word & 0x3f3f_3f3f));
+            [
+                T::dot_unsigned::<Portable, 4, 63>(Portable, factors, x),
+                T::dot_signed::<Portable, 4>(Portable, factors, x),
+            ]
+        }
+        assert_eq!(sums(straight, &x), sums(rows, &x));
+        assert_eq!(straight.halves(0), rows.halves(0));
+        assert_eq!(straight.word(Portable, 30), rows.word(Portable, 30));
+        assert_eq!(straight.part(3, 4).row_bytes(), 4);
+    }
+
+    #[test]
+    fn rows_that_are_not_there_panic() {
+        let matrix = matrix();
+        let panics = |f: &(dyn Fn() + std::panic::RefUnwindSafe)| catch_unwind(f).is_err();
+        let spread = |stride, half| Spread { stride, half };
+        assert!(!panics(&|| _ = rows(&matrix, 0, spread(1, 2))));
+        assert!(panics(&|| _ = rows(&matrix, 1, spread(1, 2))));
+        assert!(panics(&|| _ = rows(&matrix, 0, spread(1, 3))));
+        assert!(panics(&|| _ = rows(&matrix, 7, spread(0, 0))));
+        // Distances whose sum wraps around to a small one.
+        let far = usize::MAX / ROW_BYTES;
+        assert!(panics(&|| _ = rows(&matrix, 0, spread(far, far))));
+        assert!(panics(&|| _ = rows(&matrix, 0, spread(far / 3, far / 2))));
+        assert!(panics(&|| _ = rows(&matrix, 0, spread(0, 0)).part(7, 34)));
+        assert!(panics(&|| _ = rows(&matrix, 0, spread(0, 0)).part(usize::MAX, 2)));
+        assert!(panics(&|| _ = rows(&matrix, 0, spread(0, 0)).load(Portable, 25)));
+        assert!(panics(&|| _ = rows(&matrix, 0, spread(0, 0)).part(2, 34).halves(33)));
+    }
+
+    #[test]
+    fn lines_ahead_are_of_the_row_or_of_what_comes_next() {
+        let matrix = matrix();
+        let next = Lanes::new(matrix[ROW_BYTES..].as_ptr(), 7, Spread::equal(2));
+        let left = AHEAD_BYTES + 100;
+        let rows = Rows { stream: Stream { left, next }, ..rows(&matrix, 0, SPREAD) };
+        let addresses = |lanes: Lanes| [0, 3, 4, 7].map(|lane| lanes.address(lane).addr());
+        let start = matrix.as_ptr().addr();
+        let own = start + AHEAD_BYTES + 99;
+        let expected = [0, 3, 2, 5].map(|row| own + row * ROW_BYTES);
+        assert_eq!(addresses(rows.ahead(99)), expected);
+        for beyond in [0, 1, 64] {
+            let expected = [0, 3, 4, 7].map(|lane| start + ROW_BYTES + beyond + 14 * lane);
+            assert_eq!(addresses(rows.ahead(100 + beyond)), expected);
+        }
+        let alone = Rows { stream: Stream { left, next: Lanes::NOWHERE }, ..rows };
+        assert_eq!(addresses(alone.ahead(99)), addresses(rows.ahead(99)));
+        assert!(alone.ahead(100).address(0).is_null());
     }
 }

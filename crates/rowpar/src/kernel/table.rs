@@ -32,11 +32,18 @@ pub(crate) struct RowRange<'a> {
     pub(crate) next: NextRows<'a>,
 }
 
-/// Rows whose first lines are worth asking for; none, if there are no bytes.
+/// Rows whose first lines are worth asking for, as they are likely to come next; none, if there are no bytes. No result depends on
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextRows<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) row_bytes: usize,
+    /// Whether they are in tiles.
+    pub(crate) packed: bool,
+}
+
+impl NextRows<'_> {
+    const NONE: Self = Self { bytes: &[], row_bytes: 0, packed: false };
 }
 
 /// What the weights and an input are multiplied as.
@@ -312,6 +319,11 @@ fn enter<S: Simd, K: Kernel, const B: usize, const G: usize>(
 ) {
     let RowRange { row_bytes, n_packed, bytes, next, .. } = rows;
     debug_assert!(n_packed.is_multiple_of(TILE_ROWS));
+    let mut end = bytes.as_ptr_range().end;
+    if next.bytes.as_ptr() == end {
+        end = next.bytes.as_ptr_range().end;
+    }
+    let end = end.addr();
     let (tiles, rest) = bytes.split_at(n_packed * row_bytes);
     let mut rest_out = array::from_fn(|_| Default::default());
     let mut out = out.iter_mut().zip(&mut rest_out);
@@ -322,9 +334,10 @@ fn enter<S: Simd, K: Kernel, const B: usize, const G: usize>(
         tiles
     });
     if n_packed > 0 {
-        simd.enter(Tiles::<K, B> { bytes: tiles, row_bytes, next, x, out: tiles_out });
+        simd.enter(Tiles::<K, B> { bytes: tiles, row_bytes, end, x, out: tiles_out });
     }
     if !rest_out[0].is_empty() {
+        let next = if next.packed { NextRows::NONE } else { next };
         simd.enter(RowMajor::<K, B, G> { bytes: rest, row_bytes, next, x, out: rest_out });
     }
 }

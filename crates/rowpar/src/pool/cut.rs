@@ -23,7 +23,7 @@ const UNITS_PER_PARTICIPANT: usize = 2;
 pub(crate) struct Cut<const N: usize> {
     spaces: [Space; N],
     n_units: usize,
-    /// Units of a participant that does its own and no others.
+    /// Units of a participant that does its own and no others, to within a unit or two: for guesses.
     share: usize,
     /// Weight of a unit.
     unit: u64,
@@ -198,6 +198,18 @@ mod tests {
     #[test]
     fn a_pool_that_says_it_has_no_participants_gets_units_all_the_same() {
         assert_eq!(Cut::new([(32, 612)], 0).n_units(), 2);
+    }
+
+    #[test]
+    fn more_participants_than_units_have_one_each_and_no_next() {
+        for participants in [8, usize::MAX] {
+            let cut = Cut::new([(16, 4)], participants);
+            assert_eq!((cut.n_units(), cut.share, cut.next(0, &(0..1))), (1, 1, None));
+        }
+        let cut = Cut::new([(80, 612), (0, 4)], 2);
+        assert_eq!((cut.n_units(), cut.share, cut.next(0, &(3..4))), (4, 2, None));
+        let cut = Cut::new([(0, 612)], 2);
+        assert_eq!((cut.n_units(), cut.share, cut.next(0, &(0..0))), (0, 1, None));
     }
 
     #[test]

@@ -7,12 +7,13 @@ use std::arch::x86_64::*;
 use super::ymm::{Dot, Ymm};
 use crate::kernel::simd::Task;
 
-/// An operation that a set has, in a method of its token.
-macro_rules! ymm {
-    ($call:expr) => {
+/// Calls an operation of the set that a token is of.
+macro_rules! with {
+    ($token:expr, $call:expr) => {{
+        let _: Self = $token;
         // SAFETY: K1: the token is of a CPU with all of the set.
         unsafe { $call }
-    };
+    }};
 }
 
 /// A set whose instruction is `$dot`.
@@ -53,20 +54,20 @@ macro_rules! vnni {
                 w: [__m256i; N],
                 x: [__m256i; N],
             ) -> __m256i {
-                let mut sums = [ymm!(_mm256_setzero_si256()); 2];
+                let mut sums = [with!(self, _mm256_setzero_si256()); 2];
                 for (k, (w, x)) in w.into_iter().zip(x).enumerate() {
                     // Two sums where there are many, as the instruction takes longer than the next one needs to start.
                     let sum = &mut sums[if N > 2 { k % 2 } else { 0 }];
-                    *sum = ymm!($dot(*sum, w, x));
+                    *sum = with!(self, $dot(*sum, w, x));
                 }
-                if N > 2 { ymm!(_mm256_add_epi32(sums[0], sums[1])) } else { sums[0] }
+                if N > 2 { with!(self, _mm256_add_epi32(sums[0], sums[1])) } else { sums[0] }
             }
 
             #[inline(always)]
             fn sums_signed<const N: usize>(self, mut w: [__m256i; N], x: [__m256i; N]) -> __m256i {
                 for w in &mut w {
                     // With its highest bit turned over, a byte is 128 more, and unsigned.
-                    *w = ymm!(_mm256_xor_si256(*w, _mm256_set1_epi8(i8::MIN)));
+                    *w = with!(self, _mm256_xor_si256(*w, _mm256_set1_epi8(i8::MIN)));
                 }
                 self.sums_unsigned::<N, 255>(w, x)
             }

@@ -19,8 +19,8 @@ pub(in crate::kernel) unsafe trait Dot: Copy {
     const BIAS: u32;
     /// Runs `task`, compiled for this instruction set.
     fn enter<T: Task>(self, task: T);
-    /// The sums of products of unsigned bytes of at most `MAX` with signed ones, of the four bytes in a lane and the same lane of all
-    /// vectors.
+    /// The sums of products of unsigned bytes of at most `MAX` with signed ones within ±127, of the four bytes in a lane and the
+    /// same lane of all vectors.
     fn sums_unsigned<const N: usize, const MAX: i32>(
         self,
         w: [__m256i; N],
@@ -314,6 +314,7 @@ impl<D: Dot> Ymm<D> {
     /// The first sixteen and the last sixteen bytes, each in both halves of a register.
     #[inline(always)]
     fn sixteens<const N: usize>(self, x: &[[i8; 4]; N]) -> [__m256i; 2] {
+        const { assert!(N == 4 || N == 8, "sixteen or 32 columns") };
         let sixteens = x.as_flattened().as_chunks::<16>().0;
         [
             avx2!(self, words::splat_16(&sixteens[0])),
